@@ -1,0 +1,103 @@
+package v1alpha1
+
+// Condition types of Velero. All have positive polarity: True is good.
+const (
+	// ConditionReady is the summary: True when all others are True.
+	ConditionReady = "Ready"
+	// ConditionConfigurationValid is True when what is asked for is offered, and everything that the ProviderConfig refers to is usable.
+	ConditionConfigurationValid = "ConfigurationValid"
+	// ConditionAccessGranted is True when the control plane and the workload cluster can be reached with credentials of their own.
+	ConditionAccessGranted = "AccessGranted"
+	// ConditionControlPlaneInstalled is True when the wanted CRDs are on the control plane.
+	ConditionControlPlaneInstalled = "ControlPlaneInstalled"
+	// ConditionServerInstalled is True when the wanted Velero server runs.
+	ConditionServerInstalled = "ServerInstalled"
+)
+
+// Reasons of the conditions of Velero and ProviderConfig. The README explains each of them to users and operators.
+const (
+	// ReasonReady: everything is as wanted.
+	ReasonReady = "Ready"
+	// ReasonValid: the configuration can be used.
+	ReasonValid = "Valid"
+	// ReasonGranted: all access is granted.
+	ReasonGranted = "Granted"
+	// ReasonInstalled: Flux runs the wanted release.
+	ReasonInstalled = "Installed"
+
+	// ReasonProviderConfigNotFound: the platform offers nothing yet.
+	ReasonProviderConfigNotFound = "ProviderConfigNotFound"
+	// ReasonVersionNotOffered: spec.version is not among the offered versions.
+	ReasonVersionNotOffered = "VersionNotOffered"
+	// ReasonPluginNotOffered: a plugin of that name is not offered at all.
+	ReasonPluginNotOffered = "PluginNotOffered"
+	// ReasonPluginVersionNotOffered: the plugin is offered, but not in that version.
+	ReasonPluginVersionNotOffered = "PluginVersionNotOffered"
+	// ReasonSecretNotFound: a Secret that the ProviderConfig names does not exist.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonSecretInvalid: a Secret that the ProviderConfig names cannot be used for its purpose.
+	ReasonSecretInvalid = "SecretInvalid"
+	// ReasonConfigMapNotFound: a ConfigMap that the ProviderConfig names does not exist.
+	ReasonConfigMapNotFound = "ConfigMapNotFound"
+	// ReasonCABundleInvalid: the CA bundle has no usable certificate.
+	ReasonCABundleInvalid = "CABundleInvalid"
+	// ReasonValuesInvalid: the extra chart values of the ProviderConfig cannot be used.
+	ReasonValuesInvalid = "ValuesInvalid"
+	// ReasonNameConflict: an object that this Velero needs already exists and belongs to somebody else.
+	ReasonNameConflict = "NameConflict"
+
+	// ReasonControlPlaneNotFound: there is no control plane of this name and namespace.
+	ReasonControlPlaneNotFound = "ControlPlaneNotFound"
+	// ReasonControlPlaneDeleting: the control plane is being deleted, so nothing is installed on it any more.
+	ReasonControlPlaneDeleting = "ControlPlaneDeleting"
+	// ReasonWaitingForControlPlane: the control plane, or access to it, is not there yet.
+	ReasonWaitingForControlPlane = "WaitingForControlPlane"
+	// ReasonWaitingForWorkloadCluster: the workload cluster, or access to it, is not there yet.
+	ReasonWaitingForWorkloadCluster = "WaitingForWorkloadCluster"
+	// ReasonAccessDenied: the platform refused access.
+	ReasonAccessDenied = "AccessDenied"
+	// ReasonCredentialsInvalid: access was granted with credentials that cannot be used.
+	ReasonCredentialsInvalid = "CredentialsInvalid"
+
+	// ReasonWaitingForConfiguration: not installed because the configuration is not valid.
+	ReasonWaitingForConfiguration = "WaitingForConfiguration"
+	// ReasonWaitingForAccess: not installed because access is not granted.
+	ReasonWaitingForAccess = "WaitingForAccess"
+	// ReasonWaitingForCRDs: the server is installed after the CRDs.
+	ReasonWaitingForCRDs = "WaitingForCRDs"
+	// ReasonInstalling: Flux is installing or upgrading.
+	ReasonInstalling = "Installing"
+	// ReasonFetchingChart: Flux has not fetched the chart yet.
+	ReasonFetchingChart = "FetchingChart"
+	// ReasonChartNotFound: the chart registry has no such chart version or digest.
+	ReasonChartNotFound = "ChartNotFound"
+	// ReasonChartAccessDenied: the chart registry refused the credentials.
+	ReasonChartAccessDenied = "ChartAccessDenied"
+	// ReasonChartUntrusted: the chart registry's certificate or the chart's signature could not be verified.
+	ReasonChartUntrusted = "ChartUntrusted"
+	// ReasonChartUnavailable: the chart could not be fetched for another reason.
+	ReasonChartUnavailable = "ChartUnavailable"
+	// ReasonInstallFailed: Flux could not install the release; it keeps trying.
+	ReasonInstallFailed = "InstallFailed"
+	// ReasonUpgradeFailed: Flux could not upgrade the release; it keeps trying.
+	ReasonUpgradeFailed = "UpgradeFailed"
+	// ReasonStalled: Flux gave up.
+	ReasonStalled = "Stalled"
+	// ReasonSuspended: a platform operator suspended the release.
+	ReasonSuspended = "Suspended"
+	// ReasonTargetUnreachable: Flux cannot reach the cluster, so the state is not known.
+	ReasonTargetUnreachable = "TargetUnreachable"
+
+	// ReasonRemovingServer: deletion removes the server.
+	ReasonRemovingServer = "RemovingServer"
+	// ReasonRemovingWorkloadNamespace: deletion removes the server's namespace.
+	ReasonRemovingWorkloadNamespace = "RemovingWorkloadNamespace"
+	// ReasonRemovingControlPlane: deletion removes what was installed on the control plane.
+	ReasonRemovingControlPlane = "RemovingControlPlane"
+	// ReasonRemovingCRDs: deletion removes the CRDs that nothing uses any more.
+	ReasonRemovingCRDs = "RemovingCRDs"
+	// ReasonRemovingPlatformObjects: deletion removes the Flux sources and copied secrets.
+	ReasonRemovingPlatformObjects = "RemovingPlatformObjects"
+	// ReasonReleasingAccess: deletion gives the access back.
+	ReasonReleasingAccess = "ReleasingAccess"
+)
