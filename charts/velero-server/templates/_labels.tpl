@@ -20,3 +20,11 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- $own := include "velero-server.selectorLabels" . | fromYaml }}
 {{- merge $own (deepCopy .Values.podLabels) | toYaml }}
 {{- end }}
+
+{{/*
+Labels of the objects Prometheus selects by label: the chart's own, and those in the list's second element.
+*/}}
+{{- define "velero-server.monitoringLabels" -}}
+{{- $own := include "velero-server.labels" (first .) | fromYaml }}
+{{- merge $own (deepCopy (last .)) | toYaml }}
+{{- end }}

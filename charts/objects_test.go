@@ -1,0 +1,181 @@
+package charts_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// What the release of the chart may contain: the Roles Flux works with are made for exactly these.
+var allowedKinds = map[string][]string{
+	controlPlane: {"Namespace", "CustomResourceDefinition", "Deployment"},
+	server: {
+		"Secret", "ServiceAccount", "Service", "ConfigMap", "Deployment", "NetworkPolicy",
+		"ServiceMonitor", "PrometheusRule", // opt-in
+	},
+}
+
+func TestReleasesHoldOnlyTheKindsFluxMayWrite(t *testing.T) {
+	for chart, kinds := range allowedKinds {
+		eachCase(t, chart, func(t *testing.T, objects []object) {
+			for _, o := range objects {
+				if !slices.Contains(kinds, o.kind()) {
+					t.Errorf("%s %s is not expected", o.kind(), o.name())
+				}
+				for annotation := range o.metadata("annotations") {
+					if strings.HasPrefix(annotation, "helm.sh/hook") {
+						t.Errorf("%s %s is a hook", o.kind(), o.name())
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestMonitoringIsOptIn(t *testing.T) {
+	h := newHelm(t)
+	for _, o := range h.mustRender(t, release{chart: server, values: []string{minimalValues(server)}}) {
+		if strings.HasPrefix(o["apiVersion"].(string), "monitoring") {
+			t.Errorf("%s without being asked for", o.kind())
+		}
+	}
+}
+
+func TestLabelsAreValid(t *testing.T) {
+	h := newHelm(t)
+	long := "0.1.0-" + strings.Repeat("rc.", 20) + "1+0123456789ab"
+	for chart := range allowedKinds {
+		for _, version := range []string{"0.1.0", "0.1.0+0123456789ab", long} {
+			for _, o := range h.mustRender(t, release{chart: chart, version: version, values: []string{minimalValues(chart)}}) {
+				for key, value := range o.metadata("labels") {
+					if problems := validation.IsValidLabelValue(value.(string)); len(problems) > 0 {
+						t.Errorf("chart version %s: %s %s: label %s=%q: %v", version, o.kind(), o.name(), key, value, problems)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestControlPlaneKeepsThirteenCRDsAndTheNamespace(t *testing.T) {
+	want := []string{
+		"backuprepositories", "backups", "backupstoragelocations", "datadownloads", "datauploads", "deletebackuprequests",
+		"downloadrequests", "podvolumebackups", "podvolumerestores", "restores", "schedules", "serverstatusrequests",
+		"volumesnapshotlocations",
+	}
+	eachCase(t, controlPlane, func(t *testing.T, objects []object) {
+		var crds []string
+		for _, o := range objects {
+			kept := o.metadata("annotations")["helm.sh/resource-policy"] == "keep"
+			switch o.kind() {
+			case "CustomResourceDefinition":
+				crds = append(crds, strings.TrimSuffix(o.name(), ".velero.io"))
+				fallthrough
+			case "Namespace":
+				if !kept {
+					t.Errorf("%s %s would be deleted with the release", o.kind(), o.name())
+				}
+			default:
+				if kept {
+					t.Errorf("%s %s would stay behind", o.kind(), o.name())
+				}
+			}
+			if o.metadata("labels")["velero.io/exclude-from-backup"] != "true" {
+				t.Errorf("%s %s would be backed up", o.kind(), o.name())
+			}
+		}
+		slices.Sort(crds)
+		if diff := cmp.Diff(want, crds); diff != "" {
+			t.Errorf("CRDs (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Servers of 1.18 move a Backup through phases older CRDs refuse: with those no backup ever starts, and nothing shows it.
+func TestCRDsKnowThePhasesOfTheNewestServer(t *testing.T) {
+	h := newHelm(t)
+	for _, o := range h.mustRender(t, release{chart: controlPlane, values: []string{minimalValues(controlPlane)}}) {
+		if o.name() == "backups.velero.io" && !strings.Contains(o.text(t), `"Queued","ReadyToStart"`) {
+			t.Error("backups.velero.io does not know the phase Queued")
+		}
+	}
+}
+
+func TestPlaceholderIsCreatedWhereDeploymentsAreServed(t *testing.T) {
+	h := newHelm(t)
+	for name, test := range map[string]struct {
+		flags []string
+		want  bool
+	}{
+		"apps/v1 is served": {[]string{"--api-versions", "apps/v1/Deployment"}, true},
+		"it is not":         {nil, false},
+		"switched off":      {[]string{"--api-versions", "apps/v1/Deployment", "--set", "placeholder.enabled=false"}, false},
+	} {
+		objects := h.mustRender(t, release{chart: controlPlane, values: []string{minimalValues(controlPlane)}, flags: test.flags})
+		got := slices.ContainsFunc(objects, func(o object) bool { return o.kind() == "Deployment" && o.name() == "velero" })
+		if got != test.want {
+			t.Errorf("%s: placeholder %v", name, got)
+		}
+	}
+}
+
+func TestNetworkPolicyLetsVeleroReachItsControlPlane(t *testing.T) {
+	h := newHelm(t)
+	private := "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7"
+	for url, want := range map[string]struct {
+		cidrs string
+		port  int
+	}{
+		"https://172.18.0.5:6443":          {"172.18.0.5/32", 6443},
+		"https://172.18.0.5":               {"172.18.0.5/32", 443},
+		"http://127.0.0.1/base":            {"127.0.0.1/32", 80},
+		"https://[fd00::1]:6443":           {"fd00::1/128", 6443},
+		"https://[fd00::1]/base":           {"fd00::1/128", 443},
+		"https://mcp-control-plane:6443":   {private, 6443},
+		"https://api.ns.svc/clusters/root": {private, 443},
+		"https://api.mcp.example.com:6443": {"", 0}, // public, like everything the rule before allows
+	} {
+		config := `kubeconfig: '{clusters: [{cluster: {server: "` + url + `"}}], users: [{user: {tokenFile: /var/run/secrets/velero/control-plane/token}}]}'`
+		policy := find[networkingv1.NetworkPolicy](t, h.mustRender(t, overlay(t, server, config)), "NetworkPolicy", "velero")
+		cidrs, port := controlPlaneRule(policy)
+		if cidrs != want.cidrs || port != want.port {
+			t.Errorf("%s: %q port %d, want %q port %d", url, cidrs, port, want.cidrs, want.port)
+		}
+	}
+}
+
+// controlPlaneRule is what the policy allows beyond DNS and public addresses.
+func controlPlaneRule(policy networkingv1.NetworkPolicy) (cidrs string, port int) {
+	if len(policy.Spec.Egress) < 3 {
+		return "", 0
+	}
+	rule := policy.Spec.Egress[2]
+	var blocks []string
+	for _, peer := range rule.To {
+		blocks = append(blocks, peer.IPBlock.CIDR)
+	}
+	return strings.Join(blocks, " "), rule.Ports[0].Port.IntValue()
+}
+
+func TestNetworkPolicyKeepsVeleroFromTheInside(t *testing.T) {
+	h := newHelm(t)
+	policy := find[networkingv1.NetworkPolicy](t, h.mustRender(t, release{chart: server, values: []string{minimalValues(server)}}), "NetworkPolicy", "velero")
+	public := policy.Spec.Egress[1]
+	if len(public.Ports) != 0 || len(public.To) != 2 {
+		t.Fatalf("the rule for public addresses is %+v", public)
+	}
+	want := []string{"169.254.0.0/16", "168.63.129.16/32", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"}
+	if diff := cmp.Diff(want, public.To[0].IPBlock.Except); diff != "" {
+		t.Errorf("IPv4 (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"fe80::/10", "fc00::/7"}, public.To[1].IPBlock.Except); diff != "" {
+		t.Errorf("IPv6 (-want +got):\n%s", diff)
+	}
+	if in := policy.Spec.Ingress; len(in) != 1 || len(in[0].Ports) != 1 || in[0].Ports[0].Port.IntValue() != 8085 {
+		t.Errorf("ingress %+v, want the metrics port only", in)
+	}
+}
