@@ -2,12 +2,14 @@ package charts_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -21,9 +23,11 @@ type helm struct {
 	home string
 }
 
+var findHelm = sync.OnceValues(func() (string, error) { return programs.Find(context.Background(), "helm") })
+
 func newHelm(t *testing.T) helm {
 	t.Helper()
-	path, err := programs.Find(t.Context(), "helm")
+	path, err := findHelm()
 	if err != nil {
 		t.Fatalf("find helm: %v", err)
 	}
