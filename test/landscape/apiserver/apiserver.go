@@ -1,0 +1,228 @@
+// Package apiserver runs kube-apiservers: each is a cluster of its own, with its own authority, token issuer, etcd prefix,
+// audit log and kube-controller-manager.
+package apiserver
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openmcp-project/service-provider-velero/test/landscape/etcd"
+	"github.com/openmcp-project/service-provider-velero/test/landscape/pki"
+	"github.com/openmcp-project/service-provider-velero/test/landscape/process"
+	"github.com/openmcp-project/service-provider-velero/test/landscape/site"
+)
+
+// Spec says what kind of server to run.
+type Spec struct {
+	// Name of the server, and of its etcd prefix.
+	Name string
+	// Flags are added to those every server has.
+	Flags []string
+	// Controllers are the controllers its kube-controller-manager runs, all when empty.
+	Controllers []string
+}
+
+// Server is a running API server.
+type Server struct {
+	Name string
+	Port int
+	site *site.Site
+}
+
+// NodelessControllers are what a cluster without nodes needs: namespaces that finish deleting, garbage collection by
+// owner, and ServiceAccounts.
+func NodelessControllers() []string {
+	return []string{
+		"namespace-controller", "garbage-collector-controller", "serviceaccount-controller",
+		"root-ca-certificate-publisher-controller", "clusterrole-aggregation-controller",
+	}
+}
+
+// Start runs a server with its controllers and waits until it is ready. One that runs already is left alone.
+func Start(ctx context.Context, s *site.Site, spec Spec) (Server, error) {
+	server, found, err := Open(s, spec.Name)
+	if err != nil {
+		return Server{}, err
+	}
+	if !found {
+		if server, err = create(s, spec.Name); err != nil {
+			return Server{}, err
+		}
+	}
+	record, err := server.ensure(server.process(), func() (process.Spec, error) { return server.spec(spec.Flags) })
+	if err != nil {
+		return Server{}, err
+	}
+	if err := record.Await(ctx, 2*time.Minute, server.Ready); err != nil {
+		return Server{}, err
+	}
+	_, err = server.ensure(server.controllers(), func() (process.Spec, error) { return server.controllerSpec(spec.Controllers) })
+	return server, err
+}
+
+// Open finds a server that was started before, whether it runs or not.
+func Open(s *site.Site, name string) (server Server, found bool, err error) {
+	content, err := os.ReadFile(s.Path("servers", name, "server.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return Server{}, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &server)
+	}
+	if err != nil {
+		return Server{}, false, fmt.Errorf("open the API server %s: %w", name, err)
+	}
+	server.site = s
+	return server, true, nil
+}
+
+// List names all servers of a site.
+func List(s *site.Site) ([]string, error) {
+	entries, err := os.ReadDir(s.Path("servers"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("list the API servers: %w", err)
+	}
+	names := make([]string, 0, len(entries))
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names, nil
+}
+
+// create makes the certificates and the port of a server, and records it last.
+func create(s *site.Site, name string) (Server, error) {
+	server := Server{Name: name, site: s}
+	authority, err := pki.Create(server.path("pki"), name)
+	if err != nil {
+		return Server{}, err
+	}
+	if _, err := authority.Server("server"); err != nil {
+		return Server{}, err
+	}
+	if _, _, err := authority.TokenKeys(); err != nil {
+		return Server{}, err
+	}
+	if server.Port, err = site.FreePort(); err != nil {
+		return Server{}, err
+	}
+	if _, err := server.UserKubeconfig("admin", "system:masters"); err != nil {
+		return Server{}, err
+	}
+	content, err := json.Marshal(server)
+	if err != nil {
+		return Server{}, fmt.Errorf("record the API server %s: %w", name, err)
+	}
+	return server, s.Write(content, "servers", name, "server.json")
+}
+
+// Stop ends a server and removes everything it left, its data in etcd too.
+func (s Server) Stop(ctx context.Context) error {
+	for _, name := range []string{s.controllers(), s.process()} {
+		if err := s.site.Processes().Stop(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := etcd.Erase(ctx, s.site, s.prefix()+"/"); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(s.path()); err != nil {
+		return fmt.Errorf("remove the API server %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// Ready says whether the server answers that it is ready.
+func (s Server) Ready(ctx context.Context) error {
+	config, err := s.RESTConfig()
+	if err != nil {
+		return err
+	}
+	config.Timeout = 5 * time.Second
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connect to the API server %s: %w", s.Name, err)
+	}
+	_, err = client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+	return err
+}
+
+// ensure starts a process that does not run yet.
+func (s Server) ensure(name string, spec func() (process.Spec, error)) (process.Record, error) {
+	record, found, err := s.site.Processes().Lookup(name)
+	if err != nil {
+		return process.Record{}, err
+	}
+	if found && record.Alive() {
+		return record, nil
+	}
+	wanted, err := spec()
+	if err != nil {
+		return process.Record{}, err
+	}
+	return s.site.Start(wanted)
+}
+
+//go:embed audit-policy.yaml
+var auditPolicy []byte
+
+func (s Server) spec(extra []string) (process.Spec, error) {
+	if err := s.site.Write(auditPolicy, "servers", s.Name, "audit-policy.yaml"); err != nil {
+		return process.Spec{}, err
+	}
+	args := append(etcd.ClientFlags(s.site),
+		"--etcd-prefix="+s.prefix(),
+		fmt.Sprintf("--secure-port=%d", s.Port), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+		"--endpoint-reconciler-type=none", // loopback is no address the kubernetes Service may have
+		"--tls-cert-file="+s.path("pki", "server.crt"), "--tls-private-key-file="+s.path("pki", "server.key"),
+		"--client-ca-file="+s.path("pki", "ca.crt"), "--cert-dir="+s.path("pki"),
+		"--service-account-key-file="+s.path("pki", "token.pub"),
+		"--service-account-signing-key-file="+s.path("pki", "token.key"),
+		"--service-account-issuer=https://"+s.Name+".landscape.invalid",
+		"--service-account-extend-token-expiration=false",
+		"--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.0.0.0/16", "--allow-privileged=true",
+		"--audit-policy-file="+s.path("audit-policy.yaml"), "--audit-log-path="+s.AuditLog(),
+		"--audit-log-mode=blocking", "--audit-log-maxsize=1024", "--profiling=false",
+	)
+	return process.Spec{
+		Name: s.process(), Program: "kube-apiserver", Args: append(args, extra...),
+		Stage: site.StageServer, Kill: true, // it takes up to a minute over SIGTERM, and its data is thrown away
+	}, nil
+}
+
+func (s Server) controllerSpec(controllers []string) (process.Spec, error) {
+	kubeconfig, err := s.UserKubeconfig("kube-controller-manager", "system:masters")
+	if err != nil {
+		return process.Spec{}, err
+	}
+	port, err := site.FreePort()
+	if err != nil {
+		return process.Spec{}, err
+	}
+	args := []string{
+		"--kubeconfig=" + kubeconfig, "--leader-elect=false",
+		fmt.Sprintf("--secure-port=%d", port), "--bind-address=127.0.0.1", "--cert-dir=" + s.path("pki", "controllers"),
+		"--service-account-private-key-file=" + s.path("pki", "token.key"), "--root-ca-file=" + s.path("pki", "ca.crt"),
+	}
+	if len(controllers) > 0 {
+		args = append(args, "--controllers="+strings.Join(controllers, ","))
+	}
+	return process.Spec{
+		Name: s.controllers(), Program: "kube-controller-manager", Args: args, Stage: site.StageController,
+	}, nil
+}
+
+func (s Server) process() string     { return "kube-apiserver-" + s.Name }
+func (s Server) controllers() string { return "kube-controller-manager-" + s.Name }
+func (s Server) prefix() string      { return "/" + s.Name }
+
+func (s Server) path(elements ...string) string {
+	return s.site.Path(append([]string{"servers", s.Name}, elements...)...)
+}
