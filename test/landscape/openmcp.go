@@ -7,6 +7,15 @@ import (
 	"os"
 	"os/exec"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
+	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
+	apiconst "github.com/openmcp-project/openmcp-operator/api/constants"
+	"github.com/openmcp-project/openmcp-operator/lib/clusteraccess"
+
 	"github.com/openmcp-project/service-provider-velero/test/landscape/process"
 	"github.com/openmcp-project/service-provider-velero/test/landscape/site"
 )
@@ -36,8 +45,10 @@ func (l *Landscape) startOpenMCP(ctx context.Context) error {
 	if err := l.runOpenMCP(ctx, openMCPOperator, append([]string{"run", "--controllers=scheduler,accessrequest"}, flags...)); err != nil {
 		return err
 	}
-	// Both wait in steps of 10 s for their access to the onboarding cluster, so they do it side by side. The init command
-	// would have to come first on an empty cluster, but the CRD is there already.
+	if err := l.grantOnboarding(ctx, "onboarding", "onboarding-init"); err != nil {
+		return err
+	}
+	// The init command would have to come first on an empty cluster, but the CRD is there already.
 	named := append(flags, "--provider-name="+controlPlanes)
 	return together(ctx,
 		func(ctx context.Context) error {
@@ -47,6 +58,56 @@ func (l *Landscape) startOpenMCP(ctx context.Context) error {
 			return l.runOpenMCP(ctx, controlPlanes, append([]string{"mcp", "run"}, named...))
 		},
 	)
+}
+
+// grantOnboarding asks for the accesses of the ControlPlane controller in its place. It would do so itself, but look for the
+// answers every 10 s only, which is most of the time a landscape takes to come up.
+func (l *Landscape) grantOnboarding(ctx context.Context, names ...string) error {
+	c, err := l.Platform.Client()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := create(ctx, c, onboardingAccess(name)...); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		request := onboardingAccess(name)[1].(*clustersv1alpha1.AccessRequest)
+		err := poll(ctx, readyLimit, func(ctx context.Context) error {
+			if err := c.Get(ctx, client.ObjectKeyFromObject(request), request); err != nil {
+				return err
+			}
+			if !request.Status.IsGranted() {
+				return fmt.Errorf("AccessRequest %s is not granted", request.Name)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onboardingAccess is the ClusterRequest and the AccessRequest the ControlPlane controller makes under a local name.
+func onboardingAccess(name string) []client.Object {
+	const controller = "ManagedControlPlane"
+	meta := metav1.ObjectMeta{
+		Namespace: SystemNamespace, Name: clusteraccess.StableRequestNameFromLocalName(controller, name),
+		Labels: map[string]string{apiconst.ManagedByLabel: controller},
+	}
+	all := []string{"*"}
+	request := &clustersv1alpha1.ClusterRequest{
+		ObjectMeta: meta, Spec: clustersv1alpha1.ClusterRequestSpec{Purpose: clustersv1alpha1.PURPOSE_ONBOARDING},
+	}
+	access := &clustersv1alpha1.AccessRequest{ObjectMeta: meta, Spec: clustersv1alpha1.AccessRequestSpec{
+		RequestRef: &commonapi.ObjectReference{Namespace: meta.Namespace, Name: meta.Name},
+		Token: &clustersv1alpha1.TokenConfig{Permissions: []clustersv1alpha1.PermissionsRequest{
+			{Rules: []rbacv1.PolicyRule{{APIGroups: all, Resources: all, Verbs: all}}},
+		}},
+	}}
+	return []client.Object{request, access}
 }
 
 func (l *Landscape) runOpenMCP(ctx context.Context, name string, args []string) error {
