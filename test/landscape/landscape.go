@@ -206,6 +206,12 @@ func (l *Landscape) shelf() (programs.Shelf, error) {
 // Dir is the directory with the state of the landscape.
 func (l *Landscape) Dir() string { return l.site.Dir }
 
+// Logs is the directory with one log per process.
+func (l *Landscape) Logs() string { return l.site.Path("logs") }
+
+// Program is the path of one of the programs the landscape runs, for example kubectl.
+func (l *Landscape) Program(name string) string { return l.site.Programs[name] }
+
 func (o Options) dir() (string, error) {
 	name := o.Name
 	if name == "" {

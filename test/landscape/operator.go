@@ -113,6 +113,23 @@ func (l *Landscape) operator(replica string) *Operator {
 	return &Operator{name: name, Log: l.site.Log(name), landscape: l}
 }
 
+// StopOperators ends every replica that runs, by whomever it was started.
+func (l *Landscape) StopOperators(ctx context.Context) error {
+	records, err := l.site.Processes().Records()
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		if record.Stage != site.StageOperator {
+			continue
+		}
+		if err := l.site.Processes().Stop(ctx, record.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Stop ends the operator as a rolling update does.
 func (o *Operator) Stop(ctx context.Context) error {
 	return o.landscape.site.Processes().Stop(ctx, o.name)

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/openmcp-project/service-provider-velero/test/landscape"
 	"github.com/openmcp-project/service-provider-velero/test/landscape/clusterprovider"
+	"github.com/openmcp-project/service-provider-velero/test/landscape/demo"
+	"github.com/openmcp-project/service-provider-velero/test/landscape/programs"
 	"github.com/openmcp-project/service-provider-velero/test/landscape/site"
 )
 
@@ -100,6 +103,32 @@ func clusterProvider(ctx context.Context, args []string) error {
 	return clusterprovider.Run(ctx, platform, s, *health)
 }
 
-func demo(ctx context.Context, args []string) error {
-	return errors.New("not there yet")
+func showDemo(ctx context.Context, args []string) error {
+	options, err := parse("demo", args, upFlags)
+	if err != nil {
+		return err
+	}
+	l, err := landscape.Up(ctx, options)
+	if err != nil {
+		return err
+	}
+	return demo.Run(ctx, l, os.Stdout)
+}
+
+// program prints where one program is, and builds it before when it must.
+func program(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("name one program: %s", strings.Join(programs.Names(), ", "))
+	}
+	shelf, err := programs.Default()
+	if err != nil {
+		return err
+	}
+	shelf.Progress = func(line string) { fmt.Fprintln(os.Stderr, line) }
+	path, err := shelf.Find(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	fmt.Println(path)
+	return nil
 }

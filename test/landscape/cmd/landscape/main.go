@@ -20,6 +20,8 @@ commands:
   demo    up, and then an end user's Velero until it is Ready
   status  show what runs, and where kubeconfigs and logs are
   down    end everything and remove its state
+  program NAME
+          print the path of one of the programs, for example helm or kubectl
 
 landscape COMMAND -h shows the flags of a command.
 `
@@ -44,11 +46,13 @@ func run(ctx context.Context, args []string) error {
 	case "up":
 		return up(ctx, args)
 	case "demo":
-		return demo(ctx, args)
+		return showDemo(ctx, args)
 	case "status":
 		return status(args)
 	case "down":
 		return down(ctx, args)
+	case "program":
+		return program(ctx, args)
 	case "cluster-provider": // run by the landscape itself
 		return clusterProvider(ctx, args)
 	case "help", "-h", "--help":
