@@ -22,9 +22,8 @@ import (
 // Dump writes all objects of all clusters, without the values of Secrets, and all logs into a directory. It goes as far as it
 // can: the landscape it is called for is one in which something failed.
 func (l *Landscape) Dump(ctx context.Context, dir string) error {
-	failures := []error{os.CopyFS(filepath.Join(dir, "logs"), os.DirFS(l.site.Path("logs")))}
 	names, err := apiserver.List(l.site)
-	failures = append(failures, err)
+	failures := append(make([]error, 0, len(names)+2), err, os.CopyFS(filepath.Join(dir, "logs"), os.DirFS(l.site.Path("logs"))))
 	for _, name := range names {
 		server, found, err := apiserver.Open(l.site, name)
 		if err == nil && found {

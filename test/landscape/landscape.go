@@ -80,7 +80,11 @@ func Up(ctx context.Context, options Options) (*Landscape, error) {
 	if err := l.prepare(ctx, dir); err != nil {
 		return nil, err
 	}
-	return l, l.start(ctx)
+	if err := l.start(ctx); err != nil {
+		// The processes go, but the logs stay for whoever wants to know why.
+		return nil, errors.Join(err, l.site.Processes().StopAll(context.WithoutCancel(ctx)))
+	}
+	return l, nil
 }
 
 // Open returns a landscape that runs; the error is os.ErrNotExist when there is none.
@@ -106,6 +110,11 @@ func Down(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
+	unlock, err := lock(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	return (&Landscape{options: options, site: &site.Site{Dir: dir}}).Down(ctx)
 }
 

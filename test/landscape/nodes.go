@@ -18,7 +18,7 @@ func (l *Landscape) startNodes(ctx context.Context) error {
 	return together(ctx, l.startScheduler, l.startKwok)
 }
 
-func (l *Landscape) startScheduler(ctx context.Context) error {
+func (l *Landscape) startScheduler(context.Context) error {
 	kubeconfig, err := l.Workload.UserKubeconfig("kube-scheduler", "system:masters")
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +50,7 @@ func (l *Landscape) startOpenMCP(ctx context.Context) error {
 		return err
 	}
 	// The init command would have to come first on an empty cluster, but the CRD is there already.
-	named := append(flags, "--provider-name="+controlPlanes)
+	named := slices.Concat(flags, []string{"--provider-name=" + controlPlanes})
 	return together(ctx,
 		func(ctx context.Context) error {
 			return l.once(ctx, controlPlanes+"-init", l.site.Programs[openMCPOperator], append([]string{"mcp", "init"}, named...))

@@ -40,9 +40,26 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := l.allAlive(); err != nil {
+		return err
+	}
 	l.site.Complete = true
 	l.report("the landscape is up")
 	return l.site.Save()
+}
+
+// allAlive finds the components that ended after they were started.
+func (l *Landscape) allAlive() error {
+	records, err := l.site.Processes().Records()
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		if !record.Alive() {
+			return fmt.Errorf("%s has ended; %s", record.Name, process.LogTail(record.Log))
+		}
+	}
+	return nil
 }
 
 func (l *Landscape) startEtcd(ctx context.Context) error {

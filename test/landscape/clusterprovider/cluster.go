@@ -99,7 +99,6 @@ func (r *clusters) report(ctx context.Context, cluster *clustersv1alpha1.Cluster
 		return firstError(failure, patchStatusIfChanged(ctx, r.platform, before, cluster))
 	}
 	cluster.Status.Phase = clustersv1alpha1.CLUSTER_PHASE_READY
-	cluster.Status.APIServer = server.URL()
 	cluster.Status.Endpoints.Set(clustersv1alpha1.APISERVER_ENDPOINT_EXTERNAL, server.URL())
 	cluster.Status.Endpoints.Set(clustersv1alpha1.APISERVER_ENDPOINT_INTERNAL, server.URL())
 	setReady(&cluster.Status.Status, cluster.Generation, nil)

@@ -183,7 +183,7 @@ func collect[T any](into map[objectKey]client.Object, kind string, items []T, ob
 
 // accountName is unique per request, also where several Cluster objects stand for the same server.
 func accountName(request *clustersv1alpha1.AccessRequest) string {
-	return "access-" + ctrlutils.K8sNameUUIDUnsafe(request.Namespace, request.Name)
+	return "access-" + ctrlutils.NameHashSHAKE128Base32(request.Namespace, request.Name)
 }
 
 // ownerLabels mark everything on a cluster that belongs to a request.

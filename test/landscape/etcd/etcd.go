@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -43,8 +44,7 @@ func Start(ctx context.Context, s *site.Site) error {
 		return err
 	}
 	return record.Await(ctx, time.Minute, func(ctx context.Context) error {
-		_, err := call(ctx, s, http.MethodGet, "/health", nil)
-		return err
+		return call(ctx, s, http.MethodGet, "/health", nil)
 	})
 }
 
@@ -81,36 +81,33 @@ func Erase(ctx context.Context, s *site.Site, prefix string) error {
 	if err != nil {
 		return fmt.Errorf("erase %s: %w", prefix, err)
 	}
-	if _, err := call(ctx, s, http.MethodPost, "/v3/kv/deleterange", body); err != nil {
+	if err := call(ctx, s, http.MethodPost, "/v3/kv/deleterange", body); err != nil {
 		return fmt.Errorf("erase %s: %w", prefix, err)
 	}
 	return nil
 }
 
 // call speaks to etcd's JSON gateway, which spares the landscape an etcd client of its own.
-func call(ctx context.Context, s *site.Site, method, path string, body []byte) ([]byte, error) {
+func call(ctx context.Context, s *site.Site, method, path string, body []byte) error {
 	transport, err := transport(s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, method, URL(s)+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Do(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, err
-	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("etcd answers %s: %s", response.Status, answer)
+		answer, err := io.ReadAll(response.Body)
+		return errors.Join(fmt.Errorf("etcd answers %s: %s", response.Status, answer), err)
 	}
-	return answer, nil
+	return nil
 }
 
 func transport(s *site.Site) (*http.Transport, error) {

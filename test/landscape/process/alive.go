@@ -28,7 +28,7 @@ func (r Record) Signal(signal syscall.Signal) error {
 }
 
 func (r Record) end(ctx context.Context) error {
-	if !r.Spec.Kill {
+	if !r.Kill {
 		r.signal(syscall.SIGTERM)
 		if err := r.gone(ctx, grace); err == nil {
 			return nil

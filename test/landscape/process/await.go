@@ -22,7 +22,7 @@ func (r Record) Await(ctx context.Context, limit time.Duration, check func(conte
 		}
 		select {
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), context.Canceled) {
+			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()
 			}
 			return fmt.Errorf("%s is not ready after %s: %w; %s", r.Name, limit, err, LogTail(r.Log))

@@ -160,7 +160,7 @@ func (t Table) Kill(ctx context.Context, name string) error {
 	if err != nil || !found {
 		return err
 	}
-	record.Spec.Kill = true
+	record.Kill = true
 	if err := record.end(ctx); err != nil {
 		return err
 	}

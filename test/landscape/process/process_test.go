@@ -84,7 +84,7 @@ func TestStagesEndFromTheHighestDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
+	names := make([]string, 0, len(records))
 	for _, record := range records {
 		names = append(names, record.Name)
 	}

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -115,20 +114,22 @@ func showDemo(ctx context.Context, args []string) error {
 	return demo.Run(ctx, l, os.Stdout)
 }
 
-// program prints where one program is, and builds it before when it must.
-func program(ctx context.Context, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("name one program: %s", strings.Join(programs.Names(), ", "))
+// listPrograms prints where the named programs are, all without a name, and builds them before when it must.
+func listPrograms(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		names = programs.Names()
 	}
 	shelf, err := programs.Default()
 	if err != nil {
 		return err
 	}
 	shelf.Progress = func(line string) { fmt.Fprintln(os.Stderr, line) }
-	path, err := shelf.Find(ctx, args[0])
+	paths, err := shelf.All(ctx, names...)
 	if err != nil {
 		return err
 	}
-	fmt.Println(path)
+	for _, name := range names {
+		fmt.Println(paths[name])
+	}
 	return nil
 }

@@ -20,18 +20,18 @@ commands:
   demo    up, and then an end user's Velero until it is Ready
   status  show what runs, and where kubeconfigs and logs are
   down    end everything and remove its state
-  program NAME
-          print the path of one of the programs, for example helm or kubectl
+  programs [NAME...]
+          build the programs (all without a name) where they are not cached yet, and print their paths
 
 landscape COMMAND -h shows the flags of a command.
 `
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "landscape:", err)
-		stop()
 		os.Exit(1)
 	}
 }
@@ -51,8 +51,8 @@ func run(ctx context.Context, args []string) error {
 		return status(args)
 	case "down":
 		return down(ctx, args)
-	case "program":
-		return program(ctx, args)
+	case "programs":
+		return listPrograms(ctx, args)
 	case "cluster-provider": // run by the landscape itself
 		return clusterProvider(ctx, args)
 	case "help", "-h", "--help":
