@@ -43,6 +43,9 @@ func (l *Landscape) furnishPlatform(ctx context.Context) error {
 	if err := create(ctx, c, l.platformObjects()...); err != nil {
 		return err
 	}
+	if err := announceService(ctx, c); err != nil {
+		return err
+	}
 	return bindOperator(ctx, c, l.options.OperatorRules)
 }
 
@@ -85,6 +88,23 @@ func bindOperator(ctx context.Context, c client.Client, rules []rbacv1.PolicyRul
 	}
 	binding.Name = OperatorUser
 	return create(ctx, c, role, binding)
+}
+
+// announceService gives the ServiceProvider the status that openmcp-operator sets before it starts a provider's init job; without it
+// the API server refuses the API that init registers there.
+func announceService(ctx context.Context, c client.Client) error {
+	service := &providerv1alpha1.ServiceProvider{}
+	if err := c.Get(ctx, client.ObjectKey{Name: ProviderName}, service); err != nil {
+		return fmt.Errorf("read ServiceProvider %q: %w", ProviderName, err)
+	}
+	if service.Status.Phase != "" {
+		return nil
+	}
+	service.Status.ObservedGeneration, service.Status.Phase = service.Generation, commonapi.StatusPhaseProgressing
+	if err := c.Status().Update(ctx, service); err != nil {
+		return fmt.Errorf("announce ServiceProvider %q: %w", ProviderName, err)
+	}
+	return nil
 }
 
 // furnishOnboarding puts the CRD of ControlPlane on the onboarding cluster.
