@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -69,42 +68,6 @@ func (l *Landscape) platformObjects() []client.Object {
 		objects = append([]client.Object{namespace}, objects...)
 	}
 	return objects
-}
-
-// bindOperator gives the operator under test its rights on the platform cluster.
-func bindOperator(ctx context.Context, c client.Client, rules []rbacv1.PolicyRule) error {
-	if len(rules) == 0 {
-		all := []string{"*"}
-		rules = []rbacv1.PolicyRule{
-			{APIGroups: all, Resources: all, Verbs: all},
-			{NonResourceURLs: all, Verbs: all},
-		}
-	}
-	role := &rbacv1.ClusterRole{Rules: rules}
-	role.Name = OperatorUser
-	binding := &rbacv1.ClusterRoleBinding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: OperatorUser}},
-	}
-	binding.Name = OperatorUser
-	return create(ctx, c, role, binding)
-}
-
-// announceService gives the ServiceProvider the status that openmcp-operator sets before it starts a provider's init job; without it
-// the API server refuses the API that init registers there.
-func announceService(ctx context.Context, c client.Client) error {
-	service := &providerv1alpha1.ServiceProvider{}
-	if err := c.Get(ctx, client.ObjectKey{Name: ProviderName}, service); err != nil {
-		return fmt.Errorf("read ServiceProvider %q: %w", ProviderName, err)
-	}
-	if service.Status.Phase != "" {
-		return nil
-	}
-	service.Status.ObservedGeneration, service.Status.Phase = service.Generation, commonapi.StatusPhaseProgressing
-	if err := c.Status().Update(ctx, service); err != nil {
-		return fmt.Errorf("announce ServiceProvider %q: %w", ProviderName, err)
-	}
-	return nil
 }
 
 // furnishOnboarding puts the CRD of ControlPlane on the onboarding cluster.

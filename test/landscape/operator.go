@@ -46,6 +46,13 @@ func (l *Landscape) StartOperator(ctx context.Context, options OperatorOptions) 
 	if err := l.buildOperator(ctx, program); err != nil {
 		return nil, err
 	}
+	platform, err := l.Platform.Client()
+	if err != nil {
+		return nil, err
+	}
+	if err := bindOperator(ctx, platform, l.options.OperatorRules); err != nil {
+		return nil, err
+	}
 	kubeconfig, err := l.operatorKubeconfig()
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package landscape
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -34,7 +35,7 @@ func (l *Landscape) start(ctx context.Context) error {
 		return err
 	}
 	err = together(ctx,
-		l.startFlux, l.startNodes,
+		l.startControllers, l.startFlux, l.startNodes,
 		inOrder(l.startClusterProvider, l.startOpenMCP),
 	)
 	if err != nil {
@@ -71,21 +72,26 @@ func (l *Landscape) startEtcd(ctx context.Context) error {
 }
 
 func (l *Landscape) startServers(ctx context.Context) error {
-	return together(ctx,
-		l.server(apiserver.Spec{Name: Platform}),
-		l.server(apiserver.Spec{Name: Onboarding, Controllers: apiserver.NodelessControllers()}),
-		l.server(apiserver.Spec{Name: Workload}),
-	)
+	return together(ctx, l.server(Platform), l.server(Onboarding), l.server(Workload))
 }
 
-func (l *Landscape) server(spec apiserver.Spec) func(context.Context) error {
+func (l *Landscape) server(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if _, err := apiserver.Start(ctx, l.site, spec); err != nil {
+		if _, err := apiserver.Start(ctx, l.site, apiserver.Spec{Name: name}); err != nil {
 			return err
 		}
-		l.report("cluster %s is ready", spec.Name)
+		l.report("cluster %s is ready", name)
 		return nil
 	}
+}
+
+// startControllers runs the kube-controller-managers, once the clusters hold all CRDs.
+func (l *Landscape) startControllers(context.Context) error {
+	return errors.Join(
+		l.Platform.StartControllers(),
+		l.Onboarding.StartControllers(apiserver.NodelessControllers()...),
+		l.Workload.StartControllers(),
+	)
 }
 
 func (l *Landscape) startRegistry(ctx context.Context) error {

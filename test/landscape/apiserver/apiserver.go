@@ -26,8 +26,6 @@ type Spec struct {
 	Name string
 	// Flags are added to those every server has.
 	Flags []string
-	// Controllers are the controllers its kube-controller-manager runs, all when empty.
-	Controllers []string
 }
 
 // Server is a running API server.
@@ -46,7 +44,7 @@ func NodelessControllers() []string {
 	}
 }
 
-// Start runs a server with its controllers and waits until it is ready. One that runs already is left alone.
+// Start runs a server and waits until it is ready. One that runs already is left alone.
 func Start(ctx context.Context, s *site.Site, spec Spec) (Server, error) {
 	server, found, err := Open(s, spec.Name)
 	if err != nil {
@@ -61,11 +59,14 @@ func Start(ctx context.Context, s *site.Site, spec Spec) (Server, error) {
 	if err != nil {
 		return Server{}, err
 	}
-	if err := record.Await(ctx, 2*time.Minute, server.Ready); err != nil {
-		return Server{}, err
-	}
-	_, err = server.ensure(server.controllers(), func() (process.Spec, error) { return server.controllerSpec(spec.Controllers) })
-	return server, err
+	return server, record.Await(ctx, 2*time.Minute, server.Ready)
+}
+
+// StartControllers runs a kube-controller-manager for the server, with all controllers when none is named. Kinds that are
+// there by then are garbage collected at once; those that come later only after its next discovery, half a minute later.
+func (s Server) StartControllers(controllers ...string) error {
+	_, err := s.ensure(s.controllers(), func() (process.Spec, error) { return s.controllerSpec(controllers) })
+	return err
 }
 
 // Open finds a server that was started before, whether it runs or not.

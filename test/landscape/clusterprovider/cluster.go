@@ -82,11 +82,15 @@ func (r *clusters) serve(ctx context.Context, cluster *clustersv1alpha1.Cluster)
 		}
 		return server, err
 	}
-	spec := apiserver.Spec{Name: name, Controllers: apiserver.NodelessControllers()}
+	spec := apiserver.Spec{Name: name}
 	if slices.Contains(cluster.Spec.Purposes, PurposeWithoutApps) {
 		spec.Flags = append(spec.Flags, "--runtime-config=apps/v1=false")
 	}
-	return apiserver.Start(ctx, r.site, spec)
+	server, err := apiserver.Start(ctx, r.site, spec)
+	if err != nil {
+		return server, err
+	}
+	return server, server.StartControllers(apiserver.NodelessControllers()...)
 }
 
 // report writes what became of the Cluster into its status, and returns the error that was reported.
