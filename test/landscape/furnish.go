@@ -70,6 +70,23 @@ func (l *Landscape) platformObjects() []client.Object {
 	return objects
 }
 
+// announceService gives the ServiceProvider the status that openmcp-operator sets before it starts a provider's init job; without it
+// the API server refuses the API that init registers there.
+func announceService(ctx context.Context, c client.Client) error {
+	service := &providerv1alpha1.ServiceProvider{}
+	if err := c.Get(ctx, client.ObjectKey{Name: ProviderName}, service); err != nil {
+		return fmt.Errorf("read ServiceProvider %q: %w", ProviderName, err)
+	}
+	if service.Status.Phase != "" {
+		return nil
+	}
+	service.Status.ObservedGeneration, service.Status.Phase = service.Generation, commonapi.StatusPhaseProgressing
+	if err := c.Status().Update(ctx, service); err != nil {
+		return fmt.Errorf("announce ServiceProvider %q: %w", ProviderName, err)
+	}
+	return nil
+}
+
 // furnishOnboarding puts the CRD of ControlPlane on the onboarding cluster.
 func (l *Landscape) furnishOnboarding(ctx context.Context) error {
 	c, err := l.Onboarding.Client()
