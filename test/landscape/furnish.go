@@ -42,10 +42,7 @@ func (l *Landscape) furnishPlatform(ctx context.Context) error {
 	if err := create(ctx, c, l.platformObjects()...); err != nil {
 		return err
 	}
-	if err := announceService(ctx, c); err != nil {
-		return err
-	}
-	return bindOperator(ctx, c, l.options.OperatorRules)
+	return announceService(ctx, c)
 }
 
 func (l *Landscape) platformObjects() []client.Object {
