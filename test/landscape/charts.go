@@ -46,7 +46,7 @@ func (l *Landscape) PublishChart(ctx context.Context, dir, version string) error
 	if err := l.helm(ctx, "push", files[0], l.ChartRepository(), "--plain-http"); err != nil {
 		return err
 	}
-	l.report("published %s to %s", filepath.Base(files[0]), l.ChartRepository())
+	l.Report("published %s to %s", filepath.Base(files[0]), l.ChartRepository())
 	return nil
 }
 

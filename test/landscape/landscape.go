@@ -149,7 +149,7 @@ func (l *Landscape) attach(dir string) (bool, error) {
 	for _, record := range records {
 		// The operator under test comes and goes; the landscape is up without it.
 		if record.Stage != site.StageOperator && !record.Alive() {
-			l.report("%s of the last landscape has died", record.Name)
+			l.Report("%s of the last landscape has died", record.Name)
 			return false, nil
 		}
 	}
@@ -175,7 +175,7 @@ func (l *Landscape) open() error {
 // prepare removes what is left of an earlier landscape and lays out a new one.
 func (l *Landscape) prepare(ctx context.Context, dir string) error {
 	if _, err := os.Stat(dir); err == nil {
-		l.report("cleaning up after an earlier landscape in %s", dir)
+		l.Report("cleaning up after an earlier landscape in %s", dir)
 	}
 	l.site = &site.Site{Dir: dir, TokenLifetime: l.options.TokenLifetime}
 	if err := l.Down(ctx); err != nil {
@@ -208,7 +208,7 @@ func (l *Landscape) shelf() (programs.Shelf, error) {
 	if l.options.Programs != "" {
 		shelf.Provided = l.options.Programs
 	}
-	shelf.Progress = func(line string) { l.report("%s", line) }
+	shelf.Progress = func(line string) { l.Report("%s", line) }
 	return shelf, nil
 }
 
@@ -238,7 +238,8 @@ func (o Options) dir() (string, error) {
 	return filepath.Join(cache, "state", name), nil
 }
 
-func (l *Landscape) report(format string, args ...any) {
+// Report tells one line of progress to whom Options.Progress names.
+func (l *Landscape) Report(format string, args ...any) {
 	if l.options.Progress != nil {
 		elapsed := time.Since(l.begin).Seconds()
 		l.options.Progress(fmt.Sprintf("%6.1fs  ", elapsed) + fmt.Sprintf(format, args...))

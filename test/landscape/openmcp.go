@@ -137,7 +137,7 @@ func (l *Landscape) once(ctx context.Context, name, program string, args []strin
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s failed: %w; %s", name, err, process.LogTail(log.Name()))
 	}
-	l.report("%s is done", name)
+	l.Report("%s is done", name)
 	return nil
 }
 

@@ -97,7 +97,7 @@ func (l *Landscape) buildOperator(ctx context.Context, target string) error {
 	if err := l.goBuild(ctx, flags, target, "./cmd/service-provider-velero"); err != nil {
 		return err
 	}
-	l.report("the operator is built")
+	l.Report("the operator is built")
 	return nil
 }
 

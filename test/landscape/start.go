@@ -45,7 +45,7 @@ func (l *Landscape) start(ctx context.Context) error {
 		return err
 	}
 	l.site.Complete = true
-	l.report("the landscape is up")
+	l.Report("the landscape is up")
 	return l.site.Save()
 }
 
@@ -67,7 +67,7 @@ func (l *Landscape) startEtcd(ctx context.Context) error {
 	if err := etcd.Start(ctx, l.site); err != nil {
 		return err
 	}
-	l.report("etcd is ready")
+	l.Report("etcd is ready")
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (l *Landscape) server(name string) func(context.Context) error {
 		if _, err := apiserver.Start(ctx, l.site, apiserver.Spec{Name: name}); err != nil {
 			return err
 		}
-		l.report("cluster %s is ready", name)
+		l.Report("cluster %s is ready", name)
 		return nil
 	}
 }
@@ -196,7 +196,7 @@ func (l *Landscape) run(ctx context.Context, spec process.Spec, ready string) er
 	if err := record.Await(ctx, readyLimit, answers(ready)); err != nil {
 		return err
 	}
-	l.report("%s is ready", spec.Name)
+	l.Report("%s is ready", spec.Name)
 	return nil
 }
 

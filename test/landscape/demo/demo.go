@@ -32,13 +32,12 @@ var manifests embed.FS
 type demo struct {
 	*landscape.Landscape
 	out      io.Writer
-	begin    time.Time
 	operator *landscape.Operator
 }
 
 // Run shows the demo on a landscape that is up, and leaves it up. The error is nil only when the Velero became Ready.
 func Run(ctx context.Context, l *landscape.Landscape, out io.Writer) error {
-	d := &demo{Landscape: l, out: out, begin: time.Now()}
+	d := &demo{Landscape: l, out: out}
 	for _, step := range []struct {
 		title string
 		run   func(context.Context) error
@@ -49,7 +48,7 @@ func Run(ctx context.Context, l *landscape.Landscape, out io.Writer) error {
 		{"waiting for the control plane", d.awaitControlPlane},
 		{"waiting for the Velero", d.awaitVelero},
 	} {
-		d.say("%s ...", step.title)
+		d.Report("%s ...", step.title)
 		if err := step.run(ctx); err != nil {
 			return err
 		}
@@ -93,7 +92,7 @@ func (d *demo) apply(ctx context.Context, cluster landscape.Cluster, file string
 	if err := cluster.Apply(ctx, []byte(manifest)); err != nil {
 		return err
 	}
-	d.say("applied %s to cluster %s", file, cluster.Name)
+	d.Report("applied %s to cluster %s", file, cluster.Name)
 	return nil
 }
 
@@ -130,8 +129,4 @@ func (d *demo) await(ctx context.Context, done func(context.Context) (bool, erro
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-}
-
-func (d *demo) say(format string, args ...any) {
-	fmt.Fprintf(d.out, "%6.1fs  %s\n", time.Since(d.begin).Seconds(), fmt.Sprintf(format, args...))
 }

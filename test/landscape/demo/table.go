@@ -141,7 +141,7 @@ func (d *demo) showCommands(plane landscape.Cluster, tenant, workload string) {
 	} {
 		fmt.Fprintf(d.out, "  %s --kubeconfig %s %s\n", d.Program("kubectl"), line.cluster.Kubeconfig(), line.args)
 	}
-	fmt.Fprintf(d.out, "\noperator log  %s\nother logs    %s\n\nTake it down with: go run ./test/landscape/cmd/landscape down\n",
+	fmt.Fprintf(d.out, "\noperator log  %s\nother logs    %s\n\nTake it down with: ./task landscape:down\n",
 		d.operator.Log, d.Logs())
 }
 

@@ -28,7 +28,7 @@ func (d *demo) awaitVelero(ctx context.Context) error {
 		for _, condition := range velero.Status.Conditions {
 			if line := describe(condition); told[condition.Type] != line {
 				told[condition.Type] = line
-				d.say("  %s", line)
+				d.Report("  %s", line)
 			}
 		}
 		current := velero.Status.ObservedGeneration == velero.Generation
