@@ -49,6 +49,9 @@ type Options struct {
 	Progress func(line string)
 }
 
+// minTokenLifetime is what an API server grants at least.
+const minTokenLifetime = 10 * time.Minute
+
 // Landscape is a running landscape.
 type Landscape struct {
 	// Platform, Onboarding and Workload are its shared clusters.
@@ -63,6 +66,9 @@ type Landscape struct {
 
 // Up brings a landscape up, or returns the one that runs already. What a crash left behind is cleaned up first.
 func Up(ctx context.Context, options Options) (*Landscape, error) {
+	if options.TokenLifetime != 0 && options.TokenLifetime < minTokenLifetime {
+		return nil, fmt.Errorf("a token lifetime of %s is too short: an API server grants %s at least", options.TokenLifetime, minTokenLifetime)
+	}
 	dir, err := options.dir()
 	if err != nil {
 		return nil, err
@@ -152,6 +158,10 @@ func (l *Landscape) attach(dir string) (bool, error) {
 			l.Report("%s of the last landscape has died", record.Name)
 			return false, nil
 		}
+	}
+	// The operator is built from the checkout of the caller, whoever brought the landscape up.
+	if s.Checkout, err = programs.Checkout(); err != nil {
+		return false, err
 	}
 	return true, l.open()
 }

@@ -83,6 +83,13 @@ func TestStateDirectory(t *testing.T) {
 	}
 }
 
+func TestTokenLifetimeBelowWhatTheAPIGrantsIsRefused(t *testing.T) {
+	_, err := Up(t.Context(), Options{State: t.TempDir(), TokenLifetime: time.Minute})
+	if err == nil || !strings.Contains(err.Error(), "10m0s at least") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestLandscapeThatIsNotThere(t *testing.T) {
 	options := Options{State: t.TempDir()}
 	if _, err := Open(options); err == nil {

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,6 +99,24 @@ func TestProcessThatCannotStartSaysWhy(t *testing.T) {
 	_, err := table.Start(Spec{Name: "absent", Program: "/does/not/exist", Log: filepath.Join(t.TempDir(), "log")})
 	if err == nil || !strings.Contains(err.Error(), "start absent") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAwaitTellsWhyAProcessIsNotReady(t *testing.T) {
+	table := Table{Dir: t.TempDir()}
+	notYet := func(context.Context) error { return errors.New("not yet") }
+	dying := start(t, table, Spec{Name: "dying", Program: "sh", Args: []string{"-c", "sleep 0.2; echo no such flag"}})
+	err := dying.Await(t.Context(), time.Minute, notYet)
+	if err == nil || !strings.Contains(err.Error(), "dying has ended") || !strings.Contains(err.Error(), "no such flag") {
+		t.Errorf("a process that ended gives %v", err)
+	}
+	slow := start(t, table, Spec{Name: "slow", Program: "sleep", Args: []string{"60"}})
+	err = slow.Await(t.Context(), 200*time.Millisecond, notYet)
+	if err == nil || !strings.Contains(err.Error(), "not ready after 200ms: not yet") {
+		t.Errorf("a process that is slow gives %v", err)
+	}
+	if err := slow.Await(t.Context(), time.Minute, func(context.Context) error { return nil }); err != nil {
+		t.Errorf("a process that is ready gives %v", err)
 	}
 }
 
