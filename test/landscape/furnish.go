@@ -18,7 +18,7 @@ import (
 
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
 	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
-	apiconst "github.com/openmcp-project/openmcp-operator/api/constants"
+	openmcpconst "github.com/openmcp-project/openmcp-operator/api/constants"
 	"github.com/openmcp-project/openmcp-operator/api/crds"
 	providerv1alpha1 "github.com/openmcp-project/openmcp-operator/api/provider/v1alpha1"
 
@@ -154,7 +154,7 @@ func openMCPCRDs(purpose string) ([]*apiextensionsv1.CustomResourceDefinition, e
 	}
 	var wanted []*apiextensionsv1.CustomResourceDefinition
 	for _, definition := range all {
-		if definition.Labels[apiconst.ClusterLabel] == purpose {
+		if definition.Labels[openmcpconst.ClusterLabel] == purpose {
 			wanted = append(wanted, definition)
 		}
 	}

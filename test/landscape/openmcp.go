@@ -14,7 +14,7 @@ import (
 
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
 	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
-	apiconst "github.com/openmcp-project/openmcp-operator/api/constants"
+	openmcpconst "github.com/openmcp-project/openmcp-operator/api/constants"
 	"github.com/openmcp-project/openmcp-operator/lib/clusteraccess"
 
 	"github.com/openmcp-project/service-provider-velero/test/landscape/process"
@@ -96,7 +96,7 @@ func onboardingAccess(name string) []client.Object {
 	const controller = "ManagedControlPlane"
 	meta := metav1.ObjectMeta{
 		Namespace: SystemNamespace, Name: clusteraccess.StableRequestNameFromLocalName(controller, name),
-		Labels: map[string]string{apiconst.ManagedByLabel: controller},
+		Labels: map[string]string{openmcpconst.ManagedByLabel: controller},
 	}
 	all := []string{"*"}
 	request := &clustersv1alpha1.ClusterRequest{

@@ -57,7 +57,10 @@ func Create(dir, name string) (*Authority, error) {
 		return nil, fmt.Errorf("read back the certificate of authority %s: %w", name, err)
 	}
 	a := &Authority{dir: dir, cert: cert, key: key}
-	return a, a.write(certFile, keyFile, der, key)
+	if err := a.write(certFile, keyFile, der, key); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // Open reads an authority that Create made.
