@@ -60,7 +60,7 @@ func (l *Landscape) describeProcesses(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\nPROCESS\tPID\tSTATE\tLOG")
 	for _, record := range records {
-		state := "runs since " + time.Since(record.Started).Round(time.Second).String()
+		state := "runs for " + time.Since(record.Started).Round(time.Second).String()
 		if !record.Alive() {
 			state = "has ended"
 		}
