@@ -29,6 +29,9 @@ landscape COMMAND -h shows the flags of a command.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])
+	if err != nil && ctx.Err() != nil {
+		err = errors.New("interrupted") // what it broke off is of no interest
+	}
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "landscape:", err)
