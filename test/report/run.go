@@ -59,7 +59,7 @@ func (r *run) take(line string) {
 	switch {
 	case e.Action == "output" && e.Test != "":
 		r.output[key] = append(r.output[key], e.Output)
-	case e.Action == "output" && e.Output != "PASS\n" || e.Action == "build-output":
+	case e.Action == "output" && !noise(e.Output), e.Action == "build-output":
 		fmt.Fprint(r.out, e.Output)
 	case e.Test != "":
 		r.end(e.Action, key)
@@ -67,6 +67,11 @@ func (r *run) take(line string) {
 		r.failed[e.Package] = max(r.failed[e.Package], 1)
 		r.flush(e.Package)
 	}
+}
+
+// noise is what a package prints when there is nothing to say about it.
+func noise(output string) bool {
+	return output == "PASS\n" || strings.HasSuffix(output, "\t[no test files]\n")
 }
 
 // end is told that a test passed, failed or was skipped; other actions do not end it.

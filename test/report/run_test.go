@@ -24,6 +24,7 @@ func TestReport(t *testing.T) {
 			`{"Action":"output","Package":"p","Output":"PASS\n"}`,
 			`{"Action":"output","Package":"p","Output":"ok  \tp\t0.1s\n"}`,
 			`{"Action":"pass","Package":"p","Elapsed":0.1}`,
+			`{"Action":"output","Package":"q","Output":"?   \tq\t[no test files]\n"}`,
 		},
 		want: "ok  \tp\t0.1s\n" + nothingLeftOut + "\n1 passed, 0 failed, 0 skipped\n",
 	}, {
