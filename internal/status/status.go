@@ -1,0 +1,49 @@
+// Package status says what a Velero and a ProviderConfig are told about themselves. It is pure: computed from scratch from what was planned
+// and observed, so it cannot flap, and from a fixed list of reasons with messages of our own, so it cannot leak what Flux, Kubernetes or a
+// registry wrote: those texts carry URLs, tokens and internal names.
+package status
+
+import (
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/openmcp-project/service-provider-velero/fluxgen"
+	"github.com/openmcp-project/service-provider-velero/internal/plan"
+)
+
+// Observation is everything that a Velero's status is computed from.
+type Observation struct {
+	// Blocked is nil when the configuration can be used.
+	Blocked *plan.Blocked
+	// Access is what became of the requests for access.
+	Access Access
+	// ControlPlane and Server are the two releases as they are wanted and as they are seen.
+	ControlPlane, Server Release
+	// Removal is nil unless the Velero is being deleted.
+	Removal *Removal
+}
+
+// Access is the state of the AccessRequests.
+type Access struct {
+	Granted bool
+	// Reason and Message say what is waited for while access is not granted; both are for the user. Failed: a person must act.
+	Reason, Message string
+	Failed          bool
+}
+
+// Release is one release as it is wanted and as it is seen on the platform.
+type Release struct {
+	// Wanted is nil while it is not known what to run (blocked, or no access).
+	Wanted *fluxgen.Release
+	// HelmRelease is nil while there is none.
+	HelmRelease *helmv2.HelmRelease
+	// Source is the OCIRepository of the wanted chart; nil while there is none.
+	Source *sourcev1.OCIRepository
+}
+
+// Removal is the step at which a deletion is.
+type Removal struct {
+	// Reason and Message say what is waited for. Failed: a person must act.
+	Reason, Message string
+	Failed          bool
+}
