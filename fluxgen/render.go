@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -43,17 +44,12 @@ func (r Release) objectMeta(name string) metav1.ObjectMeta {
 }
 
 func (r Release) validate() error {
-	problems := []error{r.Target.validate(), r.Chart.validate()}
+	problems := []error{r.Target.validate(), r.Chart.validate(), r.validateLabels()}
 	if len(r.Name) > maxNameLength || len(validation.IsDNS1123Label(r.Name)) > 0 {
 		problems = append(problems, fmt.Errorf("release: name %q is not a DNS label of at most %d characters", r.Name, maxNameLength))
 	}
 	if len(validation.IsDNS1123Label(r.Namespace)) > 0 {
 		problems = append(problems, fmt.Errorf("release: %q is not the name of a namespace", r.Namespace))
-	}
-	for key, value := range r.objectMeta("").Labels {
-		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
-			problems = append(problems, fmt.Errorf("release: %q: %q is not a label", key, value))
-		}
 	}
 	for _, name := range r.ValuesSecrets {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -64,4 +60,14 @@ func (r Release) validate() error {
 		problems = append(problems, fmt.Errorf("release: interval %s and timeout %s must be at least a second", r.Interval, r.Timeout))
 	}
 	return errors.Join(problems...)
+}
+
+func (r Release) validateLabels() error {
+	labels := r.objectMeta("").Labels
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(labels[key])) > 0 {
+			return fmt.Errorf("release: %s: %q is not a label", key, labels[key])
+		}
+	}
+	return nil
 }

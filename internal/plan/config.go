@@ -17,8 +17,9 @@ type use struct {
 
 // References are the objects that a ProviderConfig refers to, sorted and each once.
 func References(config *v1alpha1.ProviderConfigSpec) []Reference {
-	var references []Reference
-	for _, use := range uses(config) {
+	all := uses(config)
+	references := make([]Reference, 0, len(all))
+	for _, use := range all {
 		references = append(references, use.Reference)
 	}
 	slices.SortFunc(references, func(a, b Reference) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })

@@ -80,6 +80,8 @@ type Grants struct {
 // Source is where contents of a generated Secret come from.
 type Source struct {
 	Reference
+	// Key that is used; empty: several.
+	Key string
 	// Tenant: the object is in the tenant namespace, not in the operator's.
 	Tenant bool
 }

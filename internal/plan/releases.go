@@ -35,7 +35,7 @@ func (p *Plan) Releases(grants Grants) ([]fluxgen.Release, error) {
 		return nil, err
 	}
 	server.Values = p.serverValues()
-	server.ValuesSecrets = []string{serverValuesSecret}
+	server.ValuesSecrets = []string{serverValuesName}
 	server.Timeout = serverTimeout
 	// The workload cluster is shared: nothing there that exists already is ours.
 	server.Policy = fluxgen.Policy{Wait: true}
@@ -62,7 +62,7 @@ func (p *Plan) release(name string, grant Grant, namespace string) (fluxgen.Rele
 func (p *Plan) chart(name string) fluxgen.Chart {
 	chart := fluxgen.Chart{Repository: ChartRepository, Name: name, Version: ChartVersion, Credentials: p.chartCredentials()}
 	if p.config.CABundleRef != nil {
-		chart.CertSecret = chartCASecret
+		chart.CertSecret = chartCACopy
 	}
 	charts := p.config.Charts
 	if charts == nil {
@@ -76,13 +76,13 @@ func (p *Plan) chart(name string) fluxgen.Chart {
 	}
 	chart.Digest, chart.Insecure = chartDigest(charts.Digests, name), charts.Insecure
 	if charts.PullSecret != nil {
-		chart.PullSecret = chartPullSecret
+		chart.PullSecret = chartPullCopy
 	}
 	if charts.ProxySecretRef != nil {
-		chart.ProxySecret = chartProxySecret
+		chart.ProxySecret = chartProxyCopy
 	}
 	if charts.Verify != nil {
-		chart.CosignSecret = chartVerifySecret
+		chart.CosignSecret = chartVerifyCopy
 	}
 	return chart
 }

@@ -2,21 +2,30 @@ package plan
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
+	"net/url"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
+	"github.com/openmcp-project/service-provider-velero/fluxgen"
 )
 
-// The generated Secrets in the tenant namespace, where Flux can read them.
+// The names of the generated Secrets in the tenant namespace, where Flux can read them.
 const (
-	chartPullSecret    = "sp-velero-chart-pull"
-	chartCASecret      = "sp-velero-chart-ca"
-	chartProxySecret   = "sp-velero-chart-proxy"
-	chartVerifySecret  = "sp-velero-chart-verify"
-	serverValuesSecret = "sp-velero-server-values"
+	chartPullCopy    = "sp-velero-chart-pull"
+	chartCACopy      = "sp-velero-chart-ca"
+	chartProxyCopy   = "sp-velero-chart-proxy"
+	chartVerifyCopy  = "sp-velero-chart-verify"
+	serverValuesName = "sp-velero-server-values"
 )
 
 // GeneratedSecret is a Secret that is to exist in the tenant namespace.
@@ -38,42 +47,44 @@ func (p *Plan) chartSecrets() []GeneratedSecret {
 	var secrets []GeneratedSecret
 	if charts := p.config.Charts; charts != nil {
 		if charts.PullSecret != nil {
-			secrets = append(secrets, p.generated(chartPullSecret, nil, operators(Secret, charts.PullSecret.Name)))
+			secrets = append(secrets, p.generated(chartPullCopy, nil, secretSource(charts.PullSecret.Name)))
 		}
 		if charts.ProxySecretRef != nil {
-			secrets = append(secrets, p.generated(chartProxySecret, nil, operators(Secret, charts.ProxySecretRef.Name)))
+			secrets = append(secrets, p.generated(chartProxyCopy, nil, secretSource(charts.ProxySecretRef.Name)))
 		}
 		if charts.Verify != nil {
-			secrets = append(secrets, p.generated(chartVerifySecret, nil, operators(Secret, charts.Verify.SecretRef.Name)))
+			secrets = append(secrets, p.generated(chartVerifyCopy, nil, secretSource(charts.Verify.SecretRef.Name)))
 		}
 	}
-	if reference := p.config.CABundleRef; reference != nil {
-		secrets = append(secrets, p.generated(chartCASecret, reference.Key, operators(ConfigMap, reference.Name)))
+	if p.config.CABundleRef != nil {
+		secrets = append(secrets, p.generated(chartCACopy, nil, p.caSource()))
 	}
 	return secrets
 }
 
 func (p *Plan) serverValuesOf(server Grant) GeneratedSecret {
-	sources := []Source{{Reference: Reference{Secret, server.Secret}, Tenant: true}}
+	sources := []Source{{Reference: Reference{Secret, server.Secret}, Key: server.Key, Tenant: true}}
 	for _, name := range p.imagePullSecrets() {
-		sources = append(sources, operators(Secret, name))
+		sources = append(sources, secretSource(name))
 	}
-	input := []any{server.Key, server.Version, p.extraSensitive()}
-	if reference := p.config.CABundleRef; reference != nil {
-		sources = append(sources, operators(ConfigMap, reference.Name))
-		input = append(input, reference.Key)
+	if p.config.CABundleRef != nil {
+		sources = append(sources, p.caSource())
 	}
-	return p.generated(serverValuesSecret, input, sources...)
+	return p.generated(serverValuesName, []any{server.Version, p.extraSensitive()}, sources...)
 }
 
-func operators(kind Kind, name string) Source { return Source{Reference: Reference{kind, name}} }
+func secretSource(name string) Source { return Source{Reference: Reference{Secret, name}} }
+
+func (p *Plan) caSource() Source {
+	return Source{Reference: Reference{ConfigMap, p.config.CABundleRef.Name}, Key: p.config.CABundleRef.Key}
+}
 
 func (p *Plan) generated(name string, input any, sources ...Source) GeneratedSecret {
 	versions := make([]any, 0, len(sources))
 	for _, source := range sources {
 		version := p.sources[source.Reference]
 		if source.Tenant {
-			// Its version is part of the grant, and of the input.
+			// The grant's version is in the input.
 			version = Version{}
 		}
 		versions = append(versions, []any{source, version})
@@ -83,12 +94,13 @@ func (p *Plan) generated(name string, input any, sources ...Source) GeneratedSec
 
 // chartCredentials is a fingerprint of all that Flux needs to fetch a chart; empty when it needs nothing.
 func (p *Plan) chartCredentials() string {
-	var fingerprints []any
-	for _, secret := range p.chartSecrets() {
-		fingerprints = append(fingerprints, secret.Fingerprint)
-	}
-	if len(fingerprints) == 0 {
+	secrets := p.chartSecrets()
+	if len(secrets) == 0 {
 		return ""
+	}
+	fingerprints := make([]any, 0, len(secrets))
+	for _, secret := range secrets {
+		fingerprints = append(fingerprints, secret.Fingerprint)
 	}
 	return fingerprint(fingerprints...)
 }
@@ -103,22 +115,155 @@ func fingerprint(parts ...any) string {
 	return hex.EncodeToString(hash[:16])
 }
 
-// Generate builds a Secret from the contents of its Sources, or says which of them cannot be used and why.
+// Generate builds one of Secrets from the contents of its Sources, or says which of them cannot be used and why. What it says never quotes
+// contents.
 func (p *Plan) Generate(wanted GeneratedSecret, contents map[Source]Content) (*corev1.Secret, *Blocked) {
-	return nil, nil
-}
-
-func (p *Plan) secret(wanted GeneratedSecret, kind corev1.SecretType, data map[string][]byte) *corev1.Secret {
+	if wanted.Name == serverValuesName {
+		return p.generateServerValues(wanted, contents)
+	}
+	kind, data, reason := corev1.SecretTypeOpaque, map[string][]byte(nil), v1alpha1.ReasonSecretInvalid
+	source := wanted.Sources[0]
+	content := contents[source]
+	var err error
+	switch wanted.Name {
+	case chartPullCopy:
+		kind = corev1.SecretTypeDockerConfigJson
+		data, err = chartPullData(content)
+	case chartProxyCopy:
+		data, err = proxyData(content)
+	case chartVerifyCopy:
+		data, err = publicKeys(content)
+	case chartCACopy:
+		reason = v1alpha1.ReasonCABundleInvalid
+		data, err = caData(content, source.Key)
+	}
+	if err != nil {
+		return nil, unusable(reason, source, err)
+	}
 	return &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: wanted.Name, Namespace: p.Names.TenantNamespace, Labels: p.Names.Labels(), Annotations: annotations(wanted),
 		},
 		Type: kind,
-		Data: maps.Clone(data),
-	}
+		Data: data,
+	}, nil
+}
+
+func unusable(reason string, source Source, cause error) *Blocked {
+	return block(reason, fmt.Sprintf("%s %q of the ProviderConfig cannot be used: %s", source.Kind, source.Name, cause))
 }
 
 func annotations(wanted GeneratedSecret) map[string]string {
 	return map[string]string{SourcesAnnotation: wanted.Fingerprint}
+}
+
+// generateServerValues holds the sensitive values of the server chart.
+func (p *Plan) generateServerValues(wanted GeneratedSecret, contents map[Source]Content) (*corev1.Secret, *Blocked) {
+	values := p.extraSensitive()
+	pullSecrets := []any{}
+	for _, source := range wanted.Sources {
+		var err error
+		reason := v1alpha1.ReasonSecretInvalid
+		switch {
+		case source.Tenant:
+			if values["kubeconfig"], values["token"], err = serverKubeconfig(contents[source].Data[source.Key]); err != nil {
+				// The Secret has an internal name.
+				return nil, block(v1alpha1.ReasonCredentialsInvalid, fmt.Sprintf("the kubeconfig that was granted for the control plane cannot be used: %s", err))
+			}
+		case source.Kind == ConfigMap:
+			reason = v1alpha1.ReasonCABundleInvalid
+			values["caBundle"], err = caBundle(contents[source], source.Key)
+		default:
+			var pullSecret map[string]any
+			pullSecret, err = imagePullData(source.Name, contents[source])
+			pullSecrets = append(pullSecrets, pullSecret)
+		}
+		if err != nil {
+			return nil, unusable(reason, source, err)
+		}
+	}
+	values["pullSecrets"] = pullSecrets
+	secret, err := fluxgen.ValuesSecret(wanted.Name, p.Names.TenantNamespace, p.Names.Labels(), annotations(wanted), values)
+	if err != nil {
+		return nil, block(v1alpha1.ReasonValuesInvalid, fmt.Sprintf("spec.values.server of the ProviderConfig cannot be used: %s", err))
+	}
+	return secret, nil
+}
+
+// pullKey is the key that a pull secret of a type has.
+func pullKey(content Content) (string, error) {
+	key := map[corev1.SecretType]string{
+		corev1.SecretTypeDockerConfigJson: corev1.DockerConfigJsonKey,
+		corev1.SecretTypeDockercfg:        corev1.DockerConfigKey,
+	}[content.Type]
+	if key == "" {
+		return "", fmt.Errorf("its type must be %s or %s", corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg)
+	}
+	if len(content.Data[key]) == 0 {
+		return "", fmt.Errorf("it has no key %q", key)
+	}
+	return key, nil
+}
+
+// imagePullData is a pull secret as the server chart creates it. The kubelet, unlike Flux, understands every form of registry keys.
+func imagePullData(name string, content Content) (map[string]any, error) {
+	key, err := pullKey(content)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"name": name,
+		"type": string(content.Type),
+		"data": map[string]any{key: base64.StdEncoding.EncodeToString(content.Data[key])},
+	}, nil
+}
+
+// chartPullData is a pull secret as Flux reads it.
+func chartPullData(content Content) (map[string][]byte, error) {
+	key, err := pullKey(content)
+	if err != nil {
+		return nil, err
+	}
+	config := content.Data[key]
+	if content.Type == corev1.SecretTypeDockercfg {
+		if !json.Valid(config) {
+			return nil, fmt.Errorf("key %q: it is not JSON", key)
+		}
+		config = slices.Concat([]byte(`{"auths":`), config, []byte(`}`))
+	}
+	normalized, err := fluxgen.NormalizeDockerConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("key %q: %w", key, err)
+	}
+	return map[string][]byte{corev1.DockerConfigJsonKey: normalized}, nil
+}
+
+// proxyData are the keys that Flux reads.
+func proxyData(content Content) (map[string][]byte, error) {
+	const address = "address"
+	proxy, err := url.Parse(string(content.Data[address]))
+	if err != nil || proxy.Host == "" || !slices.Contains([]string{"http", "https", "socks5"}, proxy.Scheme) {
+		return nil, fmt.Errorf("key %q must be http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT", address)
+	}
+	data := maps.Clone(content.Data)
+	maps.DeleteFunc(data, func(key string, _ []byte) bool {
+		return !slices.Contains([]string{address, "username", "password"}, key)
+	})
+	return data, nil
+}
+
+// publicKeys are the keys that Flux reads for the verification of signatures.
+func publicKeys(content Content) (map[string][]byte, error) {
+	data := maps.Clone(content.Data)
+	maps.DeleteFunc(data, func(key string, _ []byte) bool { return !strings.HasSuffix(key, ".pub") })
+	if len(data) == 0 {
+		return nil, errors.New(`it has no key that ends in ".pub"`)
+	}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if !holdsPublicKey(data[key]) {
+			return nil, fmt.Errorf("key %q is not a public key in PEM form", key)
+		}
+	}
+	return data, nil
 }
