@@ -88,6 +88,8 @@ const (
 	// ReasonTargetUnreachable: Flux cannot reach the cluster, so the state is not known.
 	ReasonTargetUnreachable = "TargetUnreachable"
 
+	// ReasonUserResourcesExist: deletion waits until users have deleted their objects on the control plane.
+	ReasonUserResourcesExist = "UserResourcesExist"
 	// ReasonRemovingServer: deletion removes the server.
 	ReasonRemovingServer = "RemovingServer"
 	// ReasonRemovingWorkloadNamespace: deletion removes the server's namespace.

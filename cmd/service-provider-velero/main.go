@@ -1,0 +1,54 @@
+// Command service-provider-velero gives every managed control plane a Velero.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openmcp-project/controller-utils/pkg/logging"
+
+	"github.com/openmcp-project/service-provider-velero/internal/app"
+)
+
+const usage = `usage: service-provider-velero COMMAND [flags]
+
+commands:
+  init  install the CRDs and register the API; run by openmcp-operator before run
+  run   run the operator`
+
+func main() {
+	if err := command(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func command(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("no command given\n\n%s", usage)
+	}
+	var options app.Options
+	flags := pflag.NewFlagSet(args[0], pflag.ContinueOnError)
+	options.Register(flags)
+	start := map[string]func(context.Context, app.Options, logging.Logger) error{"init": app.Init, "run": app.Run}[args[0]]
+	switch args[0] {
+	case "init":
+	case "run":
+		options.RegisterRun(flags)
+	default:
+		return fmt.Errorf("unknown command %q\n\n%s", args[0], usage)
+	}
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	log, err := logging.GetLogger()
+	if err != nil {
+		return fmt.Errorf("set up logging: %w", err)
+	}
+	ctrl.SetLogger(log.Logr())
+	return start(ctrl.SetupSignalHandler(), options, log.WithName(args[0]))
+}

@@ -1,0 +1,203 @@
+// Package access gets credentials for the control plane and the workload cluster of a Velero, and gives them back.
+//
+// It treats AccessRequests as data: Ensure says what is granted, or what is waited for, from the informer caches; it never opens a
+// connection to another cluster.
+package access
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
+	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
+	"github.com/openmcp-project/openmcp-operator/lib/clusteraccess/advanced"
+
+	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
+	"github.com/openmcp-project/service-provider-velero/internal/plan"
+)
+
+// The ids of the three AccessRequests of a Velero; they are part of the requests' names.
+const (
+	// ControlPlane is what Flux installs the CRDs with.
+	ControlPlane = "mcp"
+	// Server is the Velero server's own identity on the control plane.
+	Server = "server"
+	// Workload is what Flux installs the server with.
+	Workload = "workload"
+)
+
+var ids = []string{ControlPlane, Server, Workload}
+
+// Permissions are the rights to request.
+type Permissions struct {
+	// ControlPlane are the rights of ControlPlane.
+	ControlPlane []clustersv1alpha1.PermissionsRequest
+	// ServerRoles are the existing roles of Server.
+	ServerRoles []commonapi.RoleRef
+	// Workload are the rights of Workload, given the namespace that the server runs in.
+	Workload func(namespace string) []clustersv1alpha1.PermissionsRequest
+}
+
+// Access requests and releases credentials. It is safe for concurrent use.
+type Access struct {
+	client   client.Client
+	reader   client.Reader
+	requests map[string]advanced.ClusterAccessReconciler
+}
+
+// New takes a client that reads from caches, and a reader that does not, both of the platform cluster.
+func New(platform client.Client, uncached client.Reader, permissions Permissions) *Access {
+	access := &Access{client: platform, reader: uncached, requests: map[string]advanced.ClusterAccessReconciler{}}
+	for id, registration := range registrations(permissions) {
+		// One library reconciler for each request: a single one would hold back every request until the workload cluster is there, in an
+		// order that changes from run to run.
+		access.requests[id] = advanced.NewClusterAccessReconciler(platform, plan.ProviderName).
+			Register(registration).
+			WithManagedLabels(managedLabels)
+	}
+	return access
+}
+
+// Outcome is what Ensure found: Grants when Waiting is nil.
+type Outcome struct {
+	Grants  plan.Grants
+	Waiting *Waiting
+}
+
+// Waiting says, for the user, what is not there yet. Failed: nothing will change before a person acts.
+type Waiting struct {
+	Reason, Message string
+	Failed          bool
+}
+
+// Ensure makes sure that access is requested, and says what is granted. Without a control plane nothing is requested, since the requests
+// would create, and leak, the control plane's namespace.
+func (a *Access) Ensure(ctx context.Context, velero types.NamespacedName) (Outcome, error) {
+	names, err := plan.NamesOf(velero)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if waiting, err := a.controlPlane(ctx, velero, names); waiting != nil || err != nil {
+		return Outcome{Waiting: waiting}, err
+	}
+	var outcome Outcome
+	grants := map[string]*plan.Grant{ControlPlane: &outcome.Grants.ControlPlane, Server: &outcome.Grants.Server, Workload: &outcome.Grants.Workload}
+	for _, id := range ids {
+		grant, waiting, err := a.request(ctx, velero, names, id)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if waiting != nil && (outcome.Waiting == nil || waiting.Failed) {
+			outcome.Waiting = waiting
+		}
+		*grants[id] = grant
+	}
+	return outcome, nil
+}
+
+// controlPlane says why there is no control plane to install on, or nil.
+func (a *Access) controlPlane(ctx context.Context, velero types.NamespacedName, names plan.Names) (*Waiting, error) {
+	request := &clustersv1alpha1.ClusterRequest{}
+	err := a.client.Get(ctx, types.NamespacedName{Namespace: names.TenantNamespace, Name: velero.Name}, request)
+	if apierrors.IsNotFound(err) {
+		return &Waiting{Failed: true, Reason: v1alpha1.ReasonControlPlaneNotFound, Message: fmt.Sprintf(
+			"there is no control plane %q in namespace %q; a Velero is installed on the control plane that has its own name and namespace", velero.Name, velero.Namespace)}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the control plane: %w", err)
+	}
+	if !request.DeletionTimestamp.IsZero() {
+		return &Waiting{Failed: true, Reason: v1alpha1.ReasonControlPlaneDeleting, Message: fmt.Sprintf(
+			"the control plane %q is being deleted", velero.Name)}, nil
+	}
+	return nil, nil
+}
+
+// request ensures one AccessRequest and says what it grants.
+func (a *Access) request(ctx context.Context, velero types.NamespacedName, names plan.Names, id string) (plan.Grant, *Waiting, error) {
+	// The library asks to be called again after a while; the watch on its requests does that better.
+	if _, err := a.requests[id].Reconcile(ctx, reconcile.Request{NamespacedName: velero}); err != nil {
+		return plan.Grant{}, nil, fmt.Errorf("request access %q: %w", id, err)
+	}
+	request := &clustersv1alpha1.AccessRequest{}
+	err := a.client.Get(ctx, requestKey(velero, names, id), request)
+	if apierrors.IsNotFound(err) {
+		return plan.Grant{}, pending(id), nil
+	}
+	if err != nil {
+		return plan.Grant{}, nil, fmt.Errorf("read access %q: %w", id, err)
+	}
+	if waiting := judge(request, id); waiting != nil {
+		return plan.Grant{}, waiting, nil
+	}
+	version, err := a.guard(ctx, names, types.NamespacedName{Namespace: request.Namespace, Name: request.Status.SecretRef.Name})
+	if apierrors.IsNotFound(err) {
+		return plan.Grant{}, pending(id), nil
+	}
+	if err != nil {
+		return plan.Grant{}, nil, fmt.Errorf("guard the credentials of access %q: %w", id, err)
+	}
+	return plan.Grant{Secret: request.Status.SecretRef.Name, Key: clustersv1alpha1.SecretKeyKubeconfig, Version: version}, nil, nil
+}
+
+// judge says why a request does not count as granted. A grant of an older generation does not: it has the rights of before.
+func judge(request *clustersv1alpha1.AccessRequest, id string) *Waiting {
+	switch {
+	case request.Status.IsDenied():
+		return &Waiting{Failed: true, Reason: v1alpha1.ReasonAccessDenied, Message: fmt.Sprintf("the platform denied access to the %s", subject(id))}
+	case !request.DeletionTimestamp.IsZero(), !request.Status.IsGranted(), request.Status.ObservedGeneration != request.Generation,
+		request.Status.SecretRef == nil, request.Status.SecretRef.Name == "":
+		return pending(id)
+	}
+	return nil
+}
+
+func pending(id string) *Waiting {
+	reason := v1alpha1.ReasonWaitingForControlPlane
+	if id == Workload {
+		reason = v1alpha1.ReasonWaitingForWorkloadCluster
+	}
+	return &Waiting{Reason: reason, Message: fmt.Sprintf("waiting for the platform to grant access to the %s", subject(id))}
+}
+
+func subject(id string) string {
+	if id == Workload {
+		return "cluster that the server runs on"
+	}
+	return "control plane"
+}
+
+// guard puts our finalizer and labels on a kubeconfig Secret, and returns its version.
+//
+// helm-controller skips the uninstall when the kubeconfig Secret is gone ("skipping Helm release uninstallation"), and the deletion of a
+// namespace deletes Secrets first (flux2#4793); the finalizer keeps it until Release. Our label brings it into our cache, and Flux's own
+// label has Flux notice a renewed token at once.
+func (a *Access) guard(ctx context.Context, names plan.Names, key types.NamespacedName) (plan.Version, error) {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := a.client.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		// Not labelled yet, so not in the cache.
+		err = a.reader.Get(ctx, key, secret)
+	}
+	if err != nil {
+		return plan.Version{}, err
+	}
+	if !secret.DeletionTimestamp.IsZero() {
+		return plan.Version{}, apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
+	}
+	before := secret.DeepCopy()
+	if guarded(secret, names) {
+		if err := a.client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return plan.Version{}, err
+		}
+	}
+	return plan.Version{UID: secret.UID, ResourceVersion: secret.ResourceVersion}, nil
+}

@@ -1,0 +1,148 @@
+package access
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
+	"github.com/openmcp-project/openmcp-operator/lib/clusteraccess/advanced"
+
+	"github.com/openmcp-project/service-provider-velero/internal/plan"
+)
+
+// Release gives everything back that Ensure asked for, and says whether it is gone. It must not be called while a HelmRelease exists that
+// uses the credentials: Flux would drop the release without uninstalling it.
+//
+// The library's ReconcileDelete is not used: it removes the list of finalizers without a precondition, from a read that may be stale, so it
+// can wipe the ClusterProvider's finalizer, and it remembers what it deletes in memory only.
+func (a *Access) Release(ctx context.Context, velero types.NamespacedName) (bool, error) {
+	names, err := plan.NamesOf(velero)
+	if err != nil {
+		return false, err
+	}
+	if err := a.unguard(ctx, names); err != nil {
+		return false, fmt.Errorf("release the credentials: %w", err)
+	}
+	gone := true
+	for _, id := range ids {
+		removed, err := a.remove(ctx, requestKey(velero, names, id), names, &clustersv1alpha1.AccessRequest{})
+		if err != nil {
+			return false, fmt.Errorf("release access %q: %w", id, err)
+		}
+		gone = gone && removed
+	}
+	if !gone {
+		// The provider still needs the cluster while it cleans up the access.
+		return false, nil
+	}
+	removed, err := a.remove(ctx, requestKey(velero, names, Workload), names, &clustersv1alpha1.ClusterRequest{})
+	if err != nil {
+		return false, fmt.Errorf("release the workload cluster: %w", err)
+	}
+	return removed, nil
+}
+
+// unguard takes our finalizer off every Secret that guard put it on, found by label: the requests that named them may be gone.
+func (a *Access) unguard(ctx context.Context, names plan.Names) error {
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := a.reader.List(ctx, secrets, client.InNamespace(names.TenantNamespace), client.MatchingLabels{plan.InstanceLabel: names.Instance}); err != nil {
+		return err
+	}
+	for i := range secrets.Items {
+		if err := a.withoutFinalizer(ctx, &secrets.Items[i], plan.Finalizer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes a request that is ours and takes the library's finalizer off it once the others have let go.
+func (a *Access) remove(ctx context.Context, key types.NamespacedName, names plan.Names, request client.Object) (bool, error) {
+	if err := a.reader.Get(ctx, key, request); err != nil {
+		return client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
+	}
+	if request.GetLabels()[plan.InstanceLabel] != names.Instance {
+		// Not ours; it was never adopted.
+		return true, nil
+	}
+	if request.GetDeletionTimestamp().IsZero() {
+		uid := request.GetUID()
+		if err := a.client.Delete(ctx, request, client.Preconditions{UID: &uid}); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		// With its deletion timestamp; the next look decides about the finalizer.
+		return a.remove(ctx, key, names, request)
+	}
+	if finalizers := request.GetFinalizers(); len(finalizers) == 1 && finalizers[0] == advanced.Finalizer {
+		if err := a.withoutFinalizer(ctx, request, advanced.Finalizer); err != nil {
+			return false, err
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+func (a *Access) withoutFinalizer(ctx context.Context, object client.Object, finalizer string) error {
+	before := object.DeepCopyObject().(client.Object)
+	if !controllerutil.RemoveFinalizer(object, finalizer) {
+		return nil
+	}
+	return client.IgnoreNotFound(a.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+}
+
+// Holdings is what a Velero that is being deleted still has. It is read past the caches.
+type Holdings struct {
+	// ControlPlane and Workload are the grants; empty when there is none (any more).
+	ControlPlane, Workload plan.Grant
+	// ControlPlaneGone and WorkloadGone say that the cluster itself is gone or on its way out, so that nothing can be cleaned up on it.
+	ControlPlaneGone, WorkloadGone bool
+}
+
+// Holdings looks up the grants for a deletion.
+func (a *Access) Holdings(ctx context.Context, velero types.NamespacedName) (Holdings, error) {
+	var holdings Holdings
+	names, err := plan.NamesOf(velero)
+	if err != nil {
+		return holdings, err
+	}
+	if holdings.ControlPlane, holdings.ControlPlaneGone, err = a.held(ctx, requestKey(velero, names, ControlPlane)); err != nil {
+		return holdings, err
+	}
+	holdings.Workload, holdings.WorkloadGone, err = a.held(ctx, requestKey(velero, names, Workload))
+	return holdings, err
+}
+
+func (a *Access) held(ctx context.Context, key types.NamespacedName) (plan.Grant, bool, error) {
+	request := &clustersv1alpha1.AccessRequest{}
+	if err := a.reader.Get(ctx, key, request); err != nil {
+		return plan.Grant{}, false, client.IgnoreNotFound(err)
+	}
+	gone, err := a.clusterGone(ctx, request)
+	// A request that is being deleted grants nothing any more: its ClusterProvider withdraws the credentials before the request is gone. Release
+	// begins that only when nothing is left that they are needed for.
+	if err != nil || gone || !request.DeletionTimestamp.IsZero() || request.Status.SecretRef == nil {
+		return plan.Grant{}, gone, err
+	}
+	return plan.Grant{Secret: request.Status.SecretRef.Name, Key: clustersv1alpha1.SecretKeyKubeconfig}, false, nil
+}
+
+// clusterGone is true when the Cluster of a request does not exist any more or is being deleted. One that is only unreachable is not gone.
+func (a *Access) clusterGone(ctx context.Context, request *clustersv1alpha1.AccessRequest) (bool, error) {
+	if request.Spec.ClusterRef == nil {
+		return false, nil
+	}
+	cluster := &clustersv1alpha1.Cluster{}
+	err := a.reader.Get(ctx, request.Spec.ClusterRef.NamespacedName(), cluster)
+	if err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return !cluster.DeletionTimestamp.IsZero(), nil
+}

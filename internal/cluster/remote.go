@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openmcp-project/service-provider-velero/internal/plan"
+)
+
+// remoteTimeout bounds every call to another cluster, so that an unreachable one cannot hold a worker.
+const remoteTimeout = 15 * time.Second
+
+var remoteScheme = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	return scheme
+}()
+
+// Remote connects to another cluster with the credentials of a grant. It is only used while a Velero is deleted.
+func (p *Platform) Remote(ctx context.Context, names plan.Names, grant plan.Grant) (client.Client, error) {
+	var secret corev1.Secret
+	if err := p.reader.Get(ctx, key(names, grant.Secret), &secret); err != nil {
+		return nil, fmt.Errorf("read credentials: %w", err)
+	}
+	config, err := restConfig(secret.Data[grant.Key])
+	if err != nil {
+		return nil, fmt.Errorf("use credentials: %w", err)
+	}
+	return client.New(config, client.Options{Scheme: remoteScheme})
+}
+
+// restConfig accepts only kubeconfigs that are data: Flux's CVE-2022-24817 was a kubeconfig whose exec plugin ran in the controller, and
+// file references would be read from this process's file system.
+func restConfig(kubeconfig []byte) (*rest.Config, error) {
+	loaded, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, errors.New("the kubeconfig cannot be parsed")
+	}
+	for _, user := range loaded.AuthInfos {
+		if !plainUser(user) {
+			return nil, errors.New("the kubeconfig runs programs, impersonates or refers to files")
+		}
+	}
+	for _, cluster := range loaded.Clusters {
+		if cluster.InsecureSkipTLSVerify || cluster.CertificateAuthority != "" {
+			return nil, errors.New("the kubeconfig skips the verification of certificates or refers to files")
+		}
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*loaded, nil).ClientConfig()
+	if err != nil {
+		return nil, errors.New("the kubeconfig names no usable context")
+	}
+	config.Timeout = remoteTimeout
+	config.UserAgent = plan.UserAgent
+	return config, nil
+}
+
+func plainUser(user *clientcmdapi.AuthInfo) bool {
+	return user.Exec == nil && user.AuthProvider == nil && user.TokenFile == "" && user.ClientCertificate == "" && user.ClientKey == "" &&
+		user.Impersonate == "" && user.ImpersonateUID == "" && len(user.ImpersonateGroups) == 0 && len(user.ImpersonateUserExtra) == 0
+}

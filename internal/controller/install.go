@@ -1,0 +1,148 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
+	"github.com/openmcp-project/service-provider-velero/fluxgen"
+	"github.com/openmcp-project/service-provider-velero/internal/cluster"
+	"github.com/openmcp-project/service-provider-velero/internal/plan"
+	"github.com/openmcp-project/service-provider-velero/internal/status"
+)
+
+// install makes the platform hold what the Velero asks for, as far as that is possible now, and returns what was seen. When a person must
+// act first, nothing that runs is touched.
+func (r *Reconciler) install(ctx context.Context, velero *v1alpha1.Velero) (status.Observation, error) {
+	resolved, blocked, err := r.resolve(ctx, velero)
+	if err != nil {
+		return status.Observation{}, err
+	}
+	names, err := plan.NamesOf(client.ObjectKeyFromObject(velero))
+	if err != nil {
+		return status.Observation{}, err
+	}
+	observed, err := r.Platform.Observe(ctx, names)
+	if err != nil {
+		return status.Observation{}, err
+	}
+	outcome, err := r.Access.Ensure(ctx, client.ObjectKeyFromObject(velero))
+	if err != nil {
+		return status.Observation{}, err
+	}
+	observation := status.Observation{
+		Blocked:      blocked,
+		Access:       status.Access{Granted: outcome.Waiting == nil},
+		ControlPlane: status.Release{HelmRelease: observed.Releases[plan.ControlPlaneRelease]},
+		Server:       status.Release{HelmRelease: observed.Releases[plan.ServerRelease]},
+	}
+	if waiting := outcome.Waiting; waiting != nil {
+		observation.Access = status.Access{Reason: waiting.Reason, Message: waiting.Message, Failed: waiting.Failed}
+	}
+	if blocked != nil || outcome.Waiting != nil {
+		return observation, nil
+	}
+	err = r.apply(ctx, resolved, outcome.Grants, observed, &observation)
+	if conflict := blockedBy(err); conflict != nil {
+		observation.Blocked = conflict
+		return observation, nil
+	}
+	return observation, err
+}
+
+func (r *Reconciler) resolve(ctx context.Context, velero *v1alpha1.Velero) (*plan.Plan, *plan.Blocked, error) {
+	config, err := r.Configs.Current(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	request := plan.Request{Velero: client.ObjectKeyFromObject(velero), Spec: velero.Spec}
+	if config != nil {
+		request.Config = &config.Spec
+		if request.Sources, err = r.Platform.Versions(ctx, plan.References(&config.Spec)); err != nil {
+			return nil, nil, err
+		}
+	}
+	resolved, blocked := plan.Resolve(request)
+	return resolved, blocked, nil
+}
+
+// apply writes what differs: first the Secrets that the rest refers to, then the releases, then it removes what nothing refers to any more.
+func (r *Reconciler) apply(ctx context.Context, resolved *plan.Plan, grants plan.Grants, observed cluster.Observation, observation *status.Observation) error {
+	secrets := resolved.Secrets(grants)
+	for _, secret := range secrets {
+		blocked, err := r.generate(ctx, resolved, secret, observed)
+		if blocked != nil || err != nil {
+			observation.Blocked = blocked
+			return err
+		}
+	}
+	releases, err := resolved.Releases(grants)
+	if err != nil {
+		return fmt.Errorf("describe releases: %w", err)
+	}
+	for i, seen := range []*status.Release{&observation.ControlPlane, &observation.Server} {
+		// The server needs the CRDs to start; once it is installed, each release goes its own way.
+		hold := i > 0 && seen.HelmRelease == nil && !status.Installed(observation.ControlPlane)
+		if err := r.release(ctx, releases[i], hold, observed, seen); err != nil {
+			return err
+		}
+	}
+	return r.prune(ctx, secrets, observed, observation)
+}
+
+// generate brings one generated Secret up to date. What its sources hold is only read when they changed since.
+func (r *Reconciler) generate(ctx context.Context, resolved *plan.Plan, wanted plan.GeneratedSecret, observed cluster.Observation) (*plan.Blocked, error) {
+	if existing := observed.Secrets[wanted.Name]; existing != nil && existing.Annotations[plan.SourcesAnnotation] == wanted.Fingerprint {
+		return nil, nil
+	}
+	contents, err := r.Platform.Contents(ctx, resolved.Names, wanted.Sources)
+	if err != nil {
+		return nil, err
+	}
+	secret, blocked := resolved.Generate(wanted, contents)
+	if blocked != nil {
+		return blocked, nil
+	}
+	return nil, r.Platform.ApplySecret(ctx, secret)
+}
+
+// release applies one release. A HelmRelease is switched to a new chart only when Flux has fetched it: so a chart that does not exist never
+// touches what runs.
+func (r *Reconciler) release(ctx context.Context, wanted fluxgen.Release, hold bool, observed cluster.Observation, seen *status.Release) error {
+	source, release, err := fluxgen.Render(wanted)
+	if err != nil {
+		return fmt.Errorf("generate release %q: %w", wanted.Name, err)
+	}
+	seen.Wanted, seen.Source = &wanted, observed.Sources[source.Name]
+	if err := r.Platform.ApplySource(ctx, seen.Source, source); err != nil {
+		return err
+	}
+	if hold || !fetched(seen.Source) {
+		return nil
+	}
+	seen.HelmRelease, err = r.Platform.ApplyRelease(ctx, seen.HelmRelease, release)
+	return err
+}
+
+func fetched(source *sourcev1.OCIRepository) bool {
+	return source != nil && source.Status.Artifact != nil && source.Status.ObservedGeneration == source.Generation
+}
+
+// prune removes sources and copies that are no longer used, once both HelmReleases run from the wanted sources: until then the older ones
+// are in use, with the Secrets that they refer to.
+func (r *Reconciler) prune(ctx context.Context, secrets []plan.GeneratedSecret, observed cluster.Observation, observation *status.Observation) error {
+	sources, used := map[string]bool{}, map[string]bool{}
+	for _, seen := range []status.Release{observation.ControlPlane, observation.Server} {
+		if !status.Installed(seen) {
+			return nil
+		}
+		sources[fluxgen.SourceName(seen.Wanted.Chart)] = true
+	}
+	for _, secret := range secrets {
+		used[secret.Name] = true
+	}
+	return r.Platform.Prune(ctx, observed, sources, used)
+}
