@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -202,4 +203,29 @@ func tryUserOf(t *testing.T, l *landscape.Landscape, request *clustersv1alpha1.A
 		return nil, err
 	}
 	return client.New(config, client.Options{Scheme: landscape.Scheme()})
+}
+
+func TestDeletedNamespaceStaysDeletedWhenOthersTouchTheSecret(t *testing.T) {
+	l := up(t)
+	request := ask(t, l, "left-alone", permission("left-alone", "secrets"))
+	workload, platform := clientOf(t, l.Workload), clientOf(t, l.Platform)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "left-alone"}}
+	if err := workload.Delete(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the namespace is gone", func() error { return gone(t.Context(), workload, namespace) })
+	secret := secretOf(t, l, request)
+	before := secret.DeepCopy()
+	secret.Labels = map[string]string{"somebody": "else"}
+	if err := platform.Patch(t.Context(), secret, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	// The deletion of the request is handled after whatever the label has caused.
+	if err := platform.Delete(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the AccessRequest is gone", func() error { return gone(t.Context(), platform, request) })
+	if err := gone(t.Context(), workload, namespace); err != nil {
+		t.Error(err)
+	}
 }

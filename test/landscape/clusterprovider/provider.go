@@ -9,16 +9,20 @@ import (
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
 	"github.com/openmcp-project/openmcp-operator/api/install"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/openmcp-project/service-provider-velero/test/landscape/site"
@@ -64,14 +68,29 @@ func addControllers(mgr ctrl.Manager, s *site.Site) error {
 	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		For(&clustersv1alpha1.AccessRequest{}).
-		Owns(&corev1.Secret{}).
-		Watches(&clustersv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestsOf(platform))).
+		Owns(&corev1.Secret{}, builder.WithPredicates(onUpdate(dataChanged))).
+		Watches(&clustersv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestsOf(platform)),
+			builder.WithPredicates(onUpdate(phaseChanged))).
 		WithOptions(options).
 		Complete(&access{platform: platform, site: s, lifetime: lifetime, now: time.Now})
 	if err != nil {
 		return fmt.Errorf("set up the AccessRequest controller: %w", err)
 	}
 	return nil
+}
+
+// onUpdate lets only those updates pass that changed something of interest. A request must not be looked at just because
+// somebody put a finalizer on its Secret or its Cluster: that would bring a namespace back that its owner has just deleted.
+func onUpdate(changed func(before, after client.Object) bool) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return changed(e.ObjectOld, e.ObjectNew) }}
+}
+
+func dataChanged(before, after client.Object) bool {
+	return !equality.Semantic.DeepEqual(before.(*corev1.Secret).Data, after.(*corev1.Secret).Data)
+}
+
+func phaseChanged(before, after client.Object) bool {
+	return before.(*clustersv1alpha1.Cluster).Status.Phase != after.(*clustersv1alpha1.Cluster).Status.Phase
 }
 
 // requestsOf maps a Cluster to the AccessRequests for it.
