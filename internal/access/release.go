@@ -27,9 +27,6 @@ func (a *Access) Release(ctx context.Context, velero types.NamespacedName) (bool
 	if err != nil {
 		return false, err
 	}
-	if err := a.unguard(ctx, names); err != nil {
-		return false, fmt.Errorf("release the credentials: %w", err)
-	}
 	gone := true
 	for _, id := range ids {
 		removed, err := a.remove(ctx, requestKey(velero, names, id), names, &clustersv1alpha1.AccessRequest{})
@@ -41,6 +38,11 @@ func (a *Access) Release(ctx context.Context, velero types.NamespacedName) (bool
 	if !gone {
 		// The provider still needs the cluster while it cleans up the access.
 		return false, nil
+	}
+	// Not before the requests: a ClusterProvider that watches its Secrets would look at a request that still stands, and bring back the
+	// namespace that was just removed.
+	if err := a.unguard(ctx, names); err != nil {
+		return false, fmt.Errorf("release the credentials: %w", err)
 	}
 	removed, err := a.remove(ctx, requestKey(velero, names, Workload), names, &clustersv1alpha1.ClusterRequest{})
 	if err != nil {

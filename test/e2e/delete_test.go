@@ -8,6 +8,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -130,7 +131,7 @@ func (s tenant) assertGone(t *testing.T) {
 			t.Errorf("%s: CRD %s is left on the control plane", s, crd.Name)
 		}
 	}
-	for _, list := range []client.ObjectList{&corev1.SecretList{}, &corev1.ServiceAccountList{}} {
+	for _, list := range []client.ObjectList{&corev1.SecretList{}, &appsv1.DeploymentList{}} {
 		must(t, controlPlane.List(ctx, list, client.InNamespace("velero")))
 		if count := apimeta.LenList(list); count > 0 {
 			t.Errorf("%s: %d left in a %T in namespace velero", s, count, list)
