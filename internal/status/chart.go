@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,7 +52,7 @@ func failingCondition(source *sourcev1.OCIRepository) *metav1.Condition {
 		return nil
 	}
 	for _, failing := range []metav1.Condition{
-		{Type: meta.StalledCondition, Status: metav1.ConditionTrue},
+		{Type: fluxmeta.StalledCondition, Status: metav1.ConditionTrue},
 		// Removed at each new attempt, so it is never older than FetchFailed, which is not.
 		{Type: sourcev1.SourceVerifiedCondition, Status: metav1.ConditionFalse},
 		{Type: sourcev1.FetchFailedCondition, Status: metav1.ConditionTrue},
@@ -78,7 +78,7 @@ func (k fetchKind) matches(condition *metav1.Condition) bool {
 
 // fetchFailures are recognised by what source-controller and registries write; the first that matches counts.
 var fetchFailures = []fetchKind{
-	{meta.StalledCondition, nil, stuck(v1alpha1.ReasonChartUnavailable, "Flux cannot fetch CHART with the configured settings")},
+	{fluxmeta.StalledCondition, nil, stuck(v1alpha1.ReasonChartUnavailable, "Flux cannot fetch CHART with the configured settings")},
 	{sourcev1.SourceVerifiedCondition, nil, stuck(v1alpha1.ReasonChartUntrusted, "the signature of CHART cannot be verified")},
 	{sourcev1.StorageOperationFailedCondition, nil, waiting(v1alpha1.ReasonChartUnavailable, "Flux cannot store CHART; it is tried again")},
 	{"", regexp.MustCompile(`failed to get credential`), stuck(v1alpha1.ReasonChartAccessDenied, "the credentials for the chart registry, which has CHART, cannot be used")},

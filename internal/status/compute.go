@@ -32,7 +32,7 @@ func Compute(velero *v1alpha1.Velero, observed Observation, now metav1.Time) v1a
 	summary := judged.summary(velero.Spec.Version)
 	status.Phase = string(judged.phase(summary, observed))
 	status.Conditions = append(judged, named{v1alpha1.ConditionReady, summary}).conditions(status.Conditions, velero.Generation, now)
-	status.Resources = resources(observed)
+	status.Resources = resources(observed, status.Conditions)
 	return status
 }
 
@@ -98,6 +98,6 @@ func (v verdicts) phase(summary verdict, observed Observation) v1alpha1.Instance
 }
 
 // Changed says whether the new status of a Velero must be written.
-func Changed(old, new v1alpha1.VeleroStatus) bool {
-	return !equality.Semantic.DeepEqual(old, new)
+func Changed(before, after v1alpha1.VeleroStatus) bool {
+	return !equality.Semantic.DeepEqual(before, after)
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"math"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,7 +15,7 @@ import (
 func ComputeConfig(config *v1alpha1.ProviderConfig, veleros int, problem *plan.Blocked, now metav1.Time) v1alpha1.ProviderConfigStatus {
 	status := *config.Status.DeepCopy()
 	status.ObservedGeneration = config.Generation
-	status.Veleros = int32(min(veleros, 1<<31-1))
+	status.Veleros = int32(min(max(veleros, 0), math.MaxInt32))
 	status.Offered = offered(config.Spec.AvailableImages)
 	valid, phase := good(v1alpha1.ReasonValid, "the configuration can be used"), v1alpha1.Ready
 	if problem != nil {
@@ -38,6 +39,6 @@ func offered(images []v1alpha1.AvailableImage) []v1alpha1.OfferedComponent {
 }
 
 // ConfigChanged says whether the new status of a ProviderConfig must be written.
-func ConfigChanged(old, new v1alpha1.ProviderConfigStatus) bool {
-	return !equality.Semantic.DeepEqual(old, new)
+func ConfigChanged(before, after v1alpha1.ProviderConfigStatus) bool {
+	return !equality.Semantic.DeepEqual(before, after)
 }

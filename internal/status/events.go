@@ -28,11 +28,11 @@ var expected = append([]string{v1alpha1.ReasonInstalling, v1alpha1.ReasonControl
 
 // Transitions are the events that follow from a change of conditions: one for each whose status or reason changed. A Warning tells of what
 // failed; waiting is silent, unless something that was there is missing again.
-func Transitions(old, new []metav1.Condition) []Event {
+func Transitions(before, after []metav1.Condition) []Event {
 	var events []Event
 	// The details come first: the summary repeats the first of them, and then it is no news.
-	for _, condition := range slices.Concat(details(new), summaries(new)) {
-		event, ok := transition(apimeta.FindStatusCondition(old, condition.Type), condition)
+	for _, condition := range slices.Concat(details(after), summaries(after)) {
+		event, ok := transition(apimeta.FindStatusCondition(before, condition.Type), condition)
 		if ok && !slices.Contains(events, event) {
 			events = append(events, event)
 		}

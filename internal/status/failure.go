@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
@@ -36,7 +36,7 @@ func (c component) failure(ready *metav1.Condition) verdict {
 		return c.unseen("the credentials for " + c.cluster + " cannot be used")
 	case valuesError:
 		return c.broken(cause{text: "the platform's own settings for it are missing"})
-	case helmv2.DependencyNotReadyReason, meta.HealthCheckCanceledReason:
+	case helmv2.DependencyNotReadyReason, fluxmeta.HealthCheckCanceledReason:
 		return c.installing()
 	default:
 		return c.failed(ready.Message)
@@ -100,7 +100,7 @@ func (c component) broken(cause cause) verdict {
 // stalled is the verdict when Flux does not try again.
 func (c component) stalled() verdict {
 	message := "Flux gave up on " + c.subject
-	for _, conditionType := range []string{helmv2.ReleasedCondition, meta.ReadyCondition} {
+	for _, conditionType := range []string{helmv2.ReleasedCondition, fluxmeta.ReadyCondition} {
 		if condition := c.condition(conditionType); condition != nil && condition.Status == metav1.ConditionFalse {
 			message += ": " + causeOf(condition.Message).text
 			break

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +24,7 @@ type component struct {
 }
 
 func controlPlane(release Release) component {
-	return component{release, v1alpha1.ConditionControlPlaneInstalled, "Velero's CRDs", "the control plane"}
+	return component{release, v1alpha1.ConditionControlPlaneInstalled, "the Velero API", "the control plane"}
 }
 
 func server(release Release) component {
@@ -78,19 +78,21 @@ func (c component) switched() bool {
 // Reconciling is ignored on purpose: helm-controller sets it at every interval. Success counts only when the whole status is of the current
 // generation; a failure also when only its condition is, since helm-controller does not advance the status after most failures.
 func (c component) running(stored *metav1.Condition) verdict {
-	hr := c.HelmRelease
-	ready, stalled := c.condition(meta.ReadyCondition), c.condition(meta.StalledCondition)
-	switch {
-	case stalled != nil && stalled.Status == metav1.ConditionTrue && c.current(stalled):
+	ready, stalled := c.condition(fluxmeta.ReadyCondition), c.condition(fluxmeta.StalledCondition)
+	if isTrue(stalled) && c.current(stalled) {
 		return c.stalled()
-	case ready == nil:
+	}
+	switch {
+	case ready == nil || !c.current(ready):
 		return c.installing()
-	case ready.Status == metav1.ConditionFalse && c.current(ready):
+	case ready.Status == metav1.ConditionFalse:
 		return c.failure(ready)
-	case ready.Status == metav1.ConditionTrue && c.observed() && c.runs(hr):
-		return c.installed()
-	case ready.Status == metav1.ConditionUnknown && c.observed():
+	case !c.observed():
+		return c.installing()
+	case ready.Status == metav1.ConditionUnknown:
 		return c.working(stored)
+	case c.runs(c.HelmRelease):
+		return c.installed()
 	default:
 		return c.installing()
 	}
@@ -105,7 +107,7 @@ func (c component) working(stored *metav1.Condition) verdict {
 		return c.installing()
 	case released.Status == metav1.ConditionFalse:
 		return c.failed(released.Message)
-	case released.Status == metav1.ConditionTrue && c.keepsRunning():
+	case c.keepsRunning():
 		return c.corrected(stored)
 	default:
 		return c.installing()
@@ -115,11 +117,11 @@ func (c component) working(stored *metav1.Condition) verdict {
 // corrected is the verdict while Flux corrects drift. It says nowhere but in an event that it could not; it only stays at it and tries again.
 func (c component) corrected(stored *metav1.Condition) verdict {
 	refused := stuck(v1alpha1.ReasonUpgradeFailed, c.subject+" was changed on "+c.cluster+", and Flux cannot change it back")
-	drifted, reconciling := c.condition(helmv2.DriftedCondition), c.condition(meta.ReconcilingCondition)
-	if drifted == nil || drifted.Status != metav1.ConditionTrue {
+	drifted, reconciling := c.condition(helmv2.DriftedCondition), c.condition(fluxmeta.ReconcilingCondition)
+	if !isTrue(drifted) {
 		return c.installed()
 	}
-	retrying := reconciling != nil && reconciling.Reason == meta.ProgressingWithRetryReason
+	retrying := reconciling != nil && reconciling.Reason == fluxmeta.ProgressingWithRetryReason
 	if retrying || stored != nil && stored.Message == refused.message {
 		return refused
 	}
@@ -147,8 +149,7 @@ func (c component) untouched() string {
 
 // keepsRunning says whether what is wanted runs although Flux is not content at the moment.
 func (c component) keepsRunning() bool {
-	released := c.condition(helmv2.ReleasedCondition)
-	if !c.observed() || released == nil || released.Status != metav1.ConditionTrue || c.deployed() == nil {
+	if !c.observed() || !isTrue(c.condition(helmv2.ReleasedCondition)) || c.deployed() == nil {
 		return false
 	}
 	// Credentials that were renewed are no other release: no matter whether Flux has rolled them out yet.
@@ -200,6 +201,10 @@ func (c component) condition(conditionType string) *metav1.Condition {
 	return apimeta.FindStatusCondition(c.HelmRelease.Status.Conditions, conditionType)
 }
 
+func isTrue(condition *metav1.Condition) bool {
+	return condition != nil && condition.Status == metav1.ConditionTrue
+}
+
 const (
 	deployedStatus   = "deployed"
 	supersededStatus = "superseded"
@@ -230,7 +235,7 @@ func newest(history helmv2.Snapshots) *helmv2.Snapshot {
 	return latest
 }
 
-var versionPattern = regexp.MustCompile(`^v?[0-9]+(\.[0-9A-Za-z-]+){0,8}$`)
+var versionPattern = regexp.MustCompile(`^\d+(\.[0-9A-Za-z-]+){0,8}$`)
 
 // version of the installed chart between two texts; nothing if it is not known. Flux appends the chart's digest to it.
 func (c component) version(before, after string) string {
@@ -238,7 +243,7 @@ func (c component) version(before, after string) string {
 	if snapshot == nil {
 		return ""
 	}
-	version, _, _ := strings.Cut(snapshot.ChartVersion, "+")
+	version, _, _ := strings.Cut(strings.TrimPrefix(snapshot.ChartVersion, "v"), "+")
 	if len(version) > 64 || !versionPattern.MatchString(version) {
 		return ""
 	}

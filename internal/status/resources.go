@@ -20,18 +20,18 @@ const (
 )
 
 // resources are the objects that a Velero consists of: what Flux works with, and then what it says to have put on the two clusters.
-func resources(observed Observation) []v1alpha1.ManagedResource {
+func resources(observed Observation, conditions []metav1.Condition) []v1alpha1.ManagedResource {
 	crds, server := controlPlane(observed.ControlPlane), server(observed.Server)
-	all := slices.Concat(crds.platformResources(), server.platformResources(),
-		crds.inventory(v1alpha1.ManagedControlPlane), server.inventory(v1alpha1.WorkloadCluster))
+	all := slices.Concat(crds.platformResources(conditions), server.platformResources(conditions),
+		crds.inventory(conditions, v1alpha1.ManagedControlPlane), server.inventory(conditions, v1alpha1.WorkloadCluster))
 	return all[:min(len(all), maxResources)]
 }
 
 // platformResources are the HelmRelease and the OCIRepository of the wanted chart.
-func (c component) platformResources() []v1alpha1.ManagedResource {
+func (c component) platformResources(conditions []metav1.Condition) []v1alpha1.ManagedResource {
 	var all []v1alpha1.ManagedResource
 	if c.HelmRelease != nil {
-		phase, message := c.runningPhase()
+		phase, message := c.releasePhase(conditions)
 		all = append(all, resource(v1alpha1.Platform, helmv2.GroupVersion.Group, helmv2.HelmReleaseKind, c.HelmRelease.Name, phase, message))
 	}
 	if c.Source != nil && c.Wanted != nil {
@@ -41,13 +41,13 @@ func (c component) platformResources() []v1alpha1.ManagedResource {
 	return all
 }
 
-// runningPhase is that of the HelmRelease as it is, whatever else is wanted by now.
-func (c component) runningPhase() (v1alpha1.InstancePhase, string) {
+// releasePhase is that of the HelmRelease as it is, whatever else is wanted by now.
+func (c component) releasePhase(conditions []metav1.Condition) (v1alpha1.InstancePhase, string) {
 	if !c.HelmRelease.DeletionTimestamp.IsZero() {
 		return v1alpha1.Terminating, ""
 	}
 	c.Wanted, c.Source = nil, nil
-	return c.running(nil).resourcePhase()
+	return c.verdict(verdict{}, conditions).resourcePhase()
 }
 
 func (c component) sourcePhase() (v1alpha1.InstancePhase, string) {
@@ -71,11 +71,11 @@ func (v verdict) resourcePhase() (v1alpha1.InstancePhase, string) {
 }
 
 // inventory are the objects that Flux says to have put on the target. They are in the phase of their release: Flux says no more.
-func (c component) inventory(location v1alpha1.ResourceLocation) []v1alpha1.ManagedResource {
+func (c component) inventory(conditions []metav1.Condition, location v1alpha1.ResourceLocation) []v1alpha1.ManagedResource {
 	if c.HelmRelease == nil || c.HelmRelease.Status.Inventory == nil {
 		return nil
 	}
-	phase, message := c.runningPhase()
+	phase, message := c.releasePhase(conditions)
 	if phase == v1alpha1.Failed {
 		// The release did; whether each of its objects did is not known.
 		phase = v1alpha1.Progressing
