@@ -23,6 +23,9 @@ const (
 	pendingRelease       = "PendingRelease"
 )
 
+// targetReasons are said of the target cluster, not of what is to be installed on it.
+var targetReasons = []string{stateError, restClientError, resourceManagerError, factoryError}
+
 // failure translates a Ready condition that is False.
 func (c component) failure(ready *metav1.Condition) verdict {
 	switch ready.Reason {

@@ -3,6 +3,7 @@ package status
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -192,9 +193,9 @@ func (c component) observed() bool {
 	return c.HelmRelease.Status.ObservedGeneration == c.HelmRelease.Generation
 }
 
-// current says whether a condition is about the current generation.
+// current says whether a condition is about the current generation. Whether a cluster can be reached does not depend on what is wanted there.
 func (c component) current(condition *metav1.Condition) bool {
-	return c.observed() || condition.ObservedGeneration == c.HelmRelease.Generation
+	return c.observed() || condition.ObservedGeneration == c.HelmRelease.Generation || slices.Contains(targetReasons, condition.Reason)
 }
 
 func (c component) condition(conditionType string) *metav1.Condition {

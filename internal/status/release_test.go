@@ -124,6 +124,10 @@ func helmCases() map[string]helmCase {
 			attempt(helmv2.UpgradeFailedReason, "timeout waiting for: x")(hr)
 			hr.Generation++
 		}, progressing(v1alpha1.ReasonInstalling)),
+		"UnreachableBeforeTheLastChange": {func(hr *helmv2.HelmRelease) {
+			ready(metav1.ConditionFalse, stateError, state+"dial tcp: no route to host")(hr)
+			hr.Generation++
+		}, unseen("cannot be reached"), progressing(v1alpha1.ReasonTargetUnreachable)},
 		"UnreachableSinceTheLastChange": {func(hr *helmv2.HelmRelease) {
 			hr.Generation++ // helm-controller does not advance the status after such a failure.
 			ready(metav1.ConditionFalse, stateError, state+"dial tcp: no route to host")(hr)

@@ -1,6 +1,6 @@
 // Package status says what a Velero and a ProviderConfig are told about themselves. It is pure: computed from scratch from what was planned
 // and observed, so it cannot flap, and from a fixed list of reasons with messages of our own, so it cannot leak what Flux, Kubernetes or a
-// registry wrote: those texts carry URLs, tokens and internal names.
+// registry wrote: those texts carry URLs, tokens and internal names. They are only searched for what is known.
 package status
 
 import (
@@ -43,7 +43,7 @@ type Release struct {
 
 // Removal is the step at which a deletion is.
 type Removal struct {
-	// Reason and Message say what is waited for. Failed: a person must act.
+	// Reason and Message say what is waited for. Failed: a person must act, as the message says; the phase is Terminating all the same.
 	Reason, Message string
 	Failed          bool
 }
