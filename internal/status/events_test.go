@@ -34,7 +34,7 @@ func TestTransition(t *testing.T) {
 		"Unreachable":          {on("True", "Installed"), on("Unknown", "TargetUnreachable"), "Warning"},
 		"SameReasonWorse":      {on("False", "TargetUnreachable"), on("Unknown", "TargetUnreachable"), "Warning"},
 		"Removing":             {on("True", "Installed"), on("False", "RemovingServer"), "Normal"},
-		"BlockedRemoval":       {on("True", "Installed"), on("False", "UserResourcesExist"), "Warning"},
+		"BlockedRemoval":       {on("True", "Installed"), on("False", v1alpha1.ReasonUserResourcesExist), "Warning"},
 		"ControlPlaneDeleting": {on("True", "Granted"), on("False", "ControlPlaneDeleting"), "Normal"},
 	}
 	for name, test := range tests {

@@ -9,7 +9,7 @@ import (
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 )
 
-// removalSteps are the steps of a deletion in their order. A step of another reason comes before all of them.
+// removalSteps are the steps of a deletion in their order. A step of another reason (users' objects are still there) comes before all of them.
 var removalSteps = []string{
 	v1alpha1.ReasonRemovingServer, v1alpha1.ReasonRemovingWorkloadNamespace, v1alpha1.ReasonRemovingControlPlane,
 	v1alpha1.ReasonRemovingCRDs, v1alpha1.ReasonRemovingPlatformObjects, v1alpha1.ReasonReleasingAccess,

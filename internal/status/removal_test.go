@@ -21,7 +21,7 @@ func TestRemoval(t *testing.T) {
 		controlPlane, server, granted   string
 		platform, onControlPlane, nodes int
 	}{
-		{"UserResourcesExist", "Installed", "Installed", "Granted", 4, 3, 2},
+		{v1alpha1.ReasonUserResourcesExist, "Installed", "Installed", "Granted", 4, 3, 2},
 		{v1alpha1.ReasonRemovingServer, "Installed", "RemovingServer", "Granted", 4, 3, 2},
 		{v1alpha1.ReasonRemovingWorkloadNamespace, "Installed", "RemovingWorkloadNamespace", "Granted", 3, 3, 0},
 		{v1alpha1.ReasonRemovingControlPlane, "RemovingControlPlane", "RemovingServer", "Granted", 3, 3, 0},
@@ -42,7 +42,7 @@ func TestRemoval(t *testing.T) {
 		count := map[v1alpha1.ResourceLocation]int{}
 		for _, resource := range velero.Status.Resources {
 			count[resource.Location]++
-			if terminating := test.step != "UserResourcesExist"; terminating != (resource.Phase == v1alpha1.Terminating) {
+			if terminating := test.step != v1alpha1.ReasonUserResourcesExist; terminating != (resource.Phase == v1alpha1.Terminating) {
 				t.Errorf("%s: %s %s is %s", test.step, resource.Kind, resource.Name, resource.Phase)
 			}
 		}
