@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -80,7 +80,7 @@ func (p *Platform) credentialsMissing(ctx context.Context, release *helmv2.HelmR
 }
 
 func uninstalling(release *helmv2.HelmRelease) Progress {
-	ready := apimeta.FindStatusCondition(release.Status.Conditions, meta.ReadyCondition)
+	ready := apimeta.FindStatusCondition(release.Status.Conditions, fluxmeta.ReadyCondition)
 	if ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == helmv2.UninstallFailedReason {
 		return Progress{Detail: "the last attempt to uninstall it failed; it is tried again"}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -109,8 +110,8 @@ func (r *Reconciler) generate(ctx context.Context, resolved *plan.Plan, wanted p
 	return nil, r.Platform.ApplySecret(ctx, secret)
 }
 
-// release applies one release. A HelmRelease is switched to a new chart only when Flux has fetched it: so a chart that does not exist never
-// touches what runs.
+// release applies one release. A HelmRelease is switched to another chart only when Flux has fetched it: so a chart that does not exist
+// never touches what runs.
 func (r *Reconciler) release(ctx context.Context, wanted fluxgen.Release, hold bool, observed cluster.Observation, seen *status.Release) error {
 	source, release, err := fluxgen.Render(wanted)
 	if err != nil {
@@ -120,7 +121,7 @@ func (r *Reconciler) release(ctx context.Context, wanted fluxgen.Release, hold b
 	if err := r.Platform.ApplySource(ctx, seen.Source, source); err != nil {
 		return err
 	}
-	if hold || !fetched(seen.Source) {
+	if hold || !fetched(seen.Source) && !installsFrom(seen.HelmRelease, source.Name) {
 		return nil
 	}
 	seen.HelmRelease, err = r.Platform.ApplyRelease(ctx, seen.HelmRelease, release)
@@ -129,6 +130,10 @@ func (r *Reconciler) release(ctx context.Context, wanted fluxgen.Release, hold b
 
 func fetched(source *sourcev1.OCIRepository) bool {
 	return source != nil && source.Status.Artifact != nil && source.Status.ObservedGeneration == source.Generation
+}
+
+func installsFrom(release *helmv2.HelmRelease, source string) bool {
+	return release != nil && release.Spec.ChartRef != nil && release.Spec.ChartRef.Name == source
 }
 
 // prune removes sources and copies that are no longer used, once both HelmReleases run from the wanted sources: until then the older ones

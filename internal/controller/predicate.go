@@ -2,9 +2,10 @@ package controller
 
 import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -33,10 +34,16 @@ func changed[T client.Object](state func(T) any) predicate.TypedPredicate[T] {
 }
 
 // releaseState is what a reconcile looks at in a HelmRelease. helm-controller writes the status twice at every interval only to say that it
-// is at work (condition Reconciling), which nothing here depends on.
+// is at work (condition Reconciling). That matters only while Ready is Unknown: it is the only sign that a drift correction was refused.
 func releaseState(release *helmv2.HelmRelease) any {
+	work := ""
+	if ready := apimeta.FindStatusCondition(release.Status.Conditions, fluxmeta.ReadyCondition); ready != nil && ready.Status == metav1.ConditionUnknown {
+		if reconciling := apimeta.FindStatusCondition(release.Status.Conditions, fluxmeta.ReconcilingCondition); reconciling != nil {
+			work = reconciling.Reason
+		}
+	}
 	return []any{
-		release.Generation, release.Labels, release.Finalizers, release.Status.ObservedGeneration, conditions(release.Status.Conditions),
+		release.Generation, release.Labels, release.Finalizers, release.Status.ObservedGeneration, conditions(release.Status.Conditions), work,
 		release.Status.History, release.Status.Inventory,
 	}
 }
@@ -61,10 +68,10 @@ func requestState(request client.Object, status commonapi.Status, reference any)
 func conditions(all []metav1.Condition) []metav1.Condition {
 	kept := make([]metav1.Condition, 0, len(all))
 	for _, condition := range all {
-		if condition.Type == meta.ReconcilingCondition {
+		if condition.Type == fluxmeta.ReconcilingCondition {
 			continue
 		}
-		condition.LastTransitionTime, condition.ObservedGeneration = metav1.Time{}, 0
+		condition.LastTransitionTime = metav1.Time{}
 		kept = append(kept, condition)
 	}
 	return kept

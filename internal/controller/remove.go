@@ -43,7 +43,7 @@ type step struct {
 // steps in their order. The AccessRequests are last: without their credentials Flux would skip the uninstall.
 func (d *removal) steps(velero *v1alpha1.Velero) []step {
 	return []step{
-		{reason: v1alpha1.ReasonUserResourcesExist, message: "the control plane still has objects of Velero", remote: true, remove: d.userResources},
+		{reason: v1alpha1.ReasonUserResourcesExist, message: "users' objects on the control plane come first", remote: true, remove: d.userResources},
 		{reason: v1alpha1.ReasonRemovingServer, message: "removing the Velero server", remove: func(ctx context.Context) (cluster.Progress, error) {
 			return d.Platform.RemoveRelease(ctx, d.names, plan.ServerRelease, d.holdings.WorkloadGone)
 		}},

@@ -26,9 +26,10 @@ const (
 	// SourcesAnnotation records what a generated Secret was made from.
 	SourcesAnnotation = ProviderName + "/sources"
 
-	// ControlPlaneRelease and ServerRelease are the names of the two releases and of their charts.
+	// ControlPlaneRelease is the name of the release on the control plane, and of its chart.
 	ControlPlaneRelease = "velero-control-plane"
-	ServerRelease       = "velero-server"
+	// ServerRelease is the name of the release on the workload cluster, and of its chart.
+	ServerRelease = "velero-server"
 
 	controlPlaneNamespace = "velero"
 	workloadPrefix        = "velero--"

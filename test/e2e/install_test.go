@@ -97,8 +97,8 @@ func (s tenant) mountedCredentials(t *testing.T) (kubeconfig, token []byte) {
 		if err := workload.Get(t.Context(), types.NamespacedName{Namespace: deployment.Namespace, Name: volume.Secret.SecretName}, secret); err != nil {
 			continue
 		}
-		if kubeconfig = secret.Data["kubeconfig"]; kubeconfig != nil {
-			return kubeconfig, secret.Data["token"]
+		if mounted := secret.Data["kubeconfig"]; mounted != nil {
+			return mounted, secret.Data["token"]
 		}
 	}
 	t.Fatalf("%s: no kubeconfig is mounted into the server", s)

@@ -2,6 +2,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -47,7 +48,7 @@ func bringUp(ctx context.Context, _ *envconf.Config) (context.Context, error) {
 	defer cancel()
 	// The operator may do exactly what its tables list, and nothing else.
 	rules := slices.Concat(app.PlatformInit(), app.PlatformRun())
-	options := landscape.Options{Name: "e2e", Race: true, OperatorRules: rules, Progress: func(line string) { fmt.Fprintln(os.Stderr, line) }}
+	options := landscape.Options{Name: cmp.Or(os.Getenv("E2E_LANDSCAPE"), "e2e"), Race: true, OperatorRules: rules, Progress: func(line string) { fmt.Fprintln(os.Stderr, line) }}
 	// One that an earlier run left behind is in a state that no test expects.
 	if err := landscape.Down(start, options); err != nil {
 		return ctx, err

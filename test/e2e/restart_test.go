@@ -45,18 +45,19 @@ func restarts() features.Feature {
 			return ctx
 		}).
 		Assess("deletion ends with nothing left", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
-			velero, err := fourth(t).velero(ctx)
+			tenant := fourth(t)
+			velero, err := tenant.velero(ctx)
 			must(t, err)
 			must(t, onboarding.Delete(ctx, velero))
 			killRepeatedly(t)
 			eventually(t, installed, "the Velero is gone", func(ctx context.Context) error {
-				_, err := fourth(t).velero(ctx)
+				_, err := tenant.velero(ctx)
 				if err == nil {
 					return fmt.Errorf("it still exists")
 				}
 				return client.IgnoreNotFound(err)
 			})
-			fourth(t).assertGone(t)
+			tenant.assertGone(t)
 			return ctx
 		}).
 		Assess("a restart writes nothing", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
