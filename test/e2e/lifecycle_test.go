@@ -1,0 +1,19 @@
+package e2e
+
+import "testing"
+
+// TestLifecycle is every state of a Velero's life, each with a tenant of its own. The name of each test says the state and, after the bar,
+// how it has to end.
+func TestLifecycle(t *testing.T) {
+	for _, part := range lifecycle {
+		t.Run(part.topic, part.run)
+	}
+}
+
+// lifecycle are the parts of TestLifecycle, in their order.
+var lifecycle = []part{}
+
+type part struct {
+	topic string
+	run   func(*testing.T)
+}
