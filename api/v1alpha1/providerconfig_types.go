@@ -57,6 +57,20 @@ type ProviderConfigSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
 	FluxShard string `json:"fluxShard,omitempty"`
+
+	// rollout says how an edit of this object reaches the Veleros that it changes. What users change about their own is done at once.
+	// +optional
+	Rollout *Rollout `json:"rollout,omitempty"`
+}
+
+// Rollout says how an edit of a ProviderConfig reaches many Veleros.
+type Rollout struct {
+	// maxConcurrent is how many Veleros are changed at the same time. A Velero that does not become ready makes room after ten minutes.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:default=10
+	MaxConcurrent int32 `json:"maxConcurrent,omitempty"`
 }
 
 // AvailableImage is one image and the versions of it that are offered.

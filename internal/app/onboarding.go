@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -96,8 +97,13 @@ func (t *renewedToken) follow(mgr ctrl.Manager, secret types.NamespacedName) err
 
 func (t *renewedToken) read(ctx context.Context, reader client.Reader, key types.NamespacedName) error {
 	var secret corev1.Secret
-	if err := reader.Get(ctx, key, &secret); err != nil {
-		return fmt.Errorf("read the access to the onboarding cluster: %w", client.IgnoreNotFound(err))
+	err := reader.Get(ctx, key, &secret)
+	if apierrors.IsNotFound(err) {
+		// It comes again, or the provider has no onboarding cluster any more.
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the access to the onboarding cluster: %w", err)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[clustersv1alpha1.SecretKeyKubeconfig])
 	if err != nil {

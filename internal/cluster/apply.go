@@ -45,14 +45,26 @@ func (p *Platform) ApplySource(ctx context.Context, current, wanted *sourcev1.OC
 	return p.patch(ctx, current, changed, sourcev1.OCIRepositoryKind)
 }
 
-// ApplyRelease creates the HelmRelease, or corrects it when it differs from what is wanted, and returns it as it is then. spec.suspend is
-// left as it is: suspending is how an SRE holds a release while working on it.
+// ApplyRelease creates the HelmRelease, or corrects it when it differs from what is wanted, and returns it as it is then.
 func (p *Platform) ApplyRelease(ctx context.Context, current, wanted *helmv2.HelmRelease) (*helmv2.HelmRelease, error) {
 	if current == nil {
 		return wanted, p.create(ctx, wanted, &helmv2.HelmRelease{}, helmv2.HelmReleaseKind)
 	}
-	if !current.DeletionTimestamp.IsZero() {
+	changed := corrected(current, wanted)
+	if changed == nil {
 		return current, nil
+	}
+	return changed, p.patch(ctx, current, changed, helmv2.HelmReleaseKind)
+}
+
+// Differs says whether ApplyRelease would change an existing HelmRelease.
+func Differs(current, wanted *helmv2.HelmRelease) bool { return corrected(current, wanted) != nil }
+
+// corrected is a HelmRelease with what is wanted; nil when nothing differs, or when it is being deleted. spec.suspend is left as it is:
+// suspending is how an SRE holds a release while working on it.
+func corrected(current, wanted *helmv2.HelmRelease) *helmv2.HelmRelease {
+	if !current.DeletionTimestamp.IsZero() {
+		return nil
 	}
 	changed := current.DeepCopy()
 	changed.Spec = wanted.Spec
@@ -63,9 +75,9 @@ func (p *Platform) ApplyRelease(ctx context.Context, current, wanted *helmv2.Hel
 	}
 	adjustMetadata(changed, wanted)
 	if equality.Semantic.DeepEqual(current, changed) {
-		return current, nil
+		return nil
 	}
-	return changed, p.patch(ctx, current, changed, helmv2.HelmReleaseKind)
+	return changed
 }
 
 // create makes an object. When there is one of that name already, it is either a conflict, or ours and not in the cache yet; then the

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -46,7 +47,7 @@ func (r *Reconciler) install(ctx context.Context, velero *v1alpha1.Velero) (stat
 	if blocked != nil || outcome.Waiting != nil {
 		return observation, nil
 	}
-	err = r.apply(ctx, resolved, outcome.Grants, observed, &observation)
+	err = r.apply(ctx, velero, resolved, outcome.Grants, observed, &observation)
 	if conflict := blockedBy(err); conflict != nil {
 		observation.Blocked = conflict
 		return observation, nil
@@ -71,7 +72,7 @@ func (r *Reconciler) resolve(ctx context.Context, velero *v1alpha1.Velero) (*pla
 }
 
 // apply writes what differs: first the Secrets that the rest refers to, then the releases, then it removes what nothing refers to any more.
-func (r *Reconciler) apply(ctx context.Context, resolved *plan.Plan, grants plan.Grants, observed cluster.Observation, observation *status.Observation) error {
+func (r *Reconciler) apply(ctx context.Context, velero *v1alpha1.Velero, resolved *plan.Plan, grants plan.Grants, observed cluster.Observation, observation *status.Observation) error {
 	secrets := resolved.Secrets(grants)
 	for _, secret := range secrets {
 		blocked, err := r.generate(ctx, resolved, secret, observed)
@@ -84,6 +85,9 @@ func (r *Reconciler) apply(ctx context.Context, resolved *plan.Plan, grants plan
 	if err != nil {
 		return fmt.Errorf("describe releases: %w", err)
 	}
+	if err := r.takeTurn(velero, resolved, releases, observed); err != nil {
+		return err
+	}
 	for i, seen := range []*status.Release{&observation.ControlPlane, &observation.Server} {
 		// The server needs the CRDs to start; once it is installed, each release goes its own way.
 		hold := i > 0 && seen.HelmRelease == nil && !status.Installed(observation.ControlPlane)
@@ -92,6 +96,29 @@ func (r *Reconciler) apply(ctx context.Context, resolved *plan.Plan, grants plan
 		}
 	}
 	return r.prune(ctx, secrets, observed, observation)
+}
+
+// takeTurn holds back what an edit of the ProviderConfig changes about a Velero that runs, with errNotItsTurn. Whatever its user changed is
+// done at once.
+func (r *Reconciler) takeTurn(velero *v1alpha1.Velero, resolved *plan.Plan, releases []fluxgen.Release, observed cluster.Observation) error {
+	if velero.Generation != velero.Status.ObservedGeneration {
+		return nil
+	}
+	for _, release := range releases {
+		_, wanted, err := fluxgen.Render(release)
+		if err != nil {
+			return fmt.Errorf("generate release %q: %w", release.Name, err)
+		}
+		current := observed.Releases[release.Name]
+		if current == nil || !cluster.Differs(current, wanted) {
+			continue
+		}
+		if !r.waves.enter(client.ObjectKeyFromObject(velero), resolved.MaxConcurrent(), time.Now()) {
+			return errNotItsTurn
+		}
+		return nil
+	}
+	return nil
 }
 
 // generate brings one generated Secret up to date. What its sources hold is only read when they changed since.

@@ -63,10 +63,12 @@ func (r *ConfigReconciler) writeStatus(ctx context.Context, config *v1alpha1.Pro
 	}
 	before := config.DeepCopy()
 	config.Status = status.ComputeConfig(config, users, plan.Check(&config.Spec, versions), metav1.Now())
-	if status.ConfigChanged(before.Status, config.Status) {
-		if err := r.Client.Status().Patch(ctx, config, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("write status: %w", client.IgnoreNotFound(err))
-		}
+	if !status.ConfigChanged(before.Status, config.Status) {
+		return nil
+	}
+	err = r.Client.Status().Patch(ctx, config, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write status: %w", err)
 	}
 	return nil
 }

@@ -44,6 +44,8 @@ type Reconciler struct {
 	Platform *cluster.Platform
 	// Recorder writes Events on the onboarding cluster.
 	Recorder events.EventRecorder
+
+	waves waves
 }
 
 // Reconcile brings one Velero one step further. Of the three outcomes, blocked and waiting end in the status, and the watches bring us back;
@@ -76,6 +78,9 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 		return ctrl.Result{}, err
 	}
 	observation, err := r.install(ctx, velero)
+	if errors.Is(err, errNotItsTurn) {
+		return ctrl.Result{RequeueAfter: wait.Jitter(turn, resyncJitter)}, nil
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -105,11 +110,17 @@ func (r *Reconciler) patch(ctx context.Context, velero, before *v1alpha1.Velero,
 func (r *Reconciler) writeStatus(ctx context.Context, velero *v1alpha1.Velero, observation status.Observation) error {
 	before := velero.DeepCopy()
 	velero.Status = status.Compute(velero, observation, metav1.Now())
+	// Before the write: its event lets the next ones look whether it is their turn.
+	r.waves.settle(client.ObjectKeyFromObject(velero), velero.Status.Phase)
 	if !status.Changed(before.Status, velero.Status) {
 		return nil
 	}
-	if err := r.Onboarding.Status().Patch(ctx, velero, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("write status: %w", client.IgnoreNotFound(err))
+	err := r.Onboarding.Status().Patch(ctx, velero, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write status: %w", err)
 	}
 	for _, event := range status.Transitions(before.Status.Conditions, velero.Status.Conditions) {
 		r.Recorder.Eventf(velero, nil, event.Type, event.Reason, "Reconcile", "%s", event.Message)

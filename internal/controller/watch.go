@@ -48,6 +48,7 @@ func (r *Reconciler) Setup(ctx context.Context, mgr ctrl.Manager, caches Caches)
 		Named("velero").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		WatchesRawSource(source.Kind(caches.Onboarding, &v1alpha1.Velero{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Velero]{}, intended[*v1alpha1.Velero]())).
+		WatchesRawSource(source.Kind(caches.Onboarding, &v1alpha1.Velero{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*v1alpha1.Velero](r.enqueueNext)), settles())).
 		WatchesRawSource(source.Kind(caches.Platform, &v1alpha1.ProviderConfig{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*v1alpha1.ProviderConfig](all)), intended[*v1alpha1.ProviderConfig]())).
 		WatchesRawSource(source.Kind(caches.Platform, &helmv2.HelmRelease{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*helmv2.HelmRelease](tenant)), changed(releaseState))).
 		WatchesRawSource(source.Kind(caches.Platform, &sourcev1.OCIRepository{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*sourcev1.OCIRepository](tenant)), changed(sourceState))).
@@ -85,6 +86,16 @@ func (r *Reconciler) enqueueTenant(ctx context.Context, object client.Object) []
 // enqueueAll enqueues every Velero.
 func (r *Reconciler) enqueueAll(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.list(ctx)
+}
+
+// enqueueNext enqueues those whose turn in a rollout may have come.
+func (r *Reconciler) enqueueNext(context.Context, client.Object) []reconcile.Request {
+	next := r.waves.next(workers)
+	requests := make([]reconcile.Request, 0, len(next))
+	for _, velero := range next {
+		requests = append(requests, reconcile.Request{NamespacedName: velero})
+	}
+	return requests
 }
 
 // enqueueUsers enqueues whom a Secret or ConfigMap concerns: in the operator's namespace everybody if the ProviderConfig refers to it,

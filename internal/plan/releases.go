@@ -14,6 +14,9 @@ const (
 	// ChartRepository is where the two charts are published.
 	ChartRepository = "oci://ghcr.io/openmcp-project/charts"
 
+	// defaultMaxConcurrent is what the API server writes, too.
+	defaultMaxConcurrent = 10
+
 	controlPlaneTimeout = 3 * time.Minute
 	// A Velero server starts within seconds once its images are pulled.
 	serverTimeout = 5 * time.Minute
@@ -40,6 +43,14 @@ func (p *Plan) Releases(grants Grants) ([]fluxgen.Release, error) {
 	// The workload cluster is shared: nothing there that exists already is ours.
 	server.Policy = fluxgen.Policy{Wait: true}
 	return []fluxgen.Release{controlPlane, server}, nil
+}
+
+// MaxConcurrent is how many Veleros one edit of the ProviderConfig may change at the same time.
+func (p *Plan) MaxConcurrent() int {
+	if p.config.Rollout == nil || p.config.Rollout.MaxConcurrent < 1 {
+		return defaultMaxConcurrent
+	}
+	return int(p.config.Rollout.MaxConcurrent)
 }
 
 // release is what the two have in common.
