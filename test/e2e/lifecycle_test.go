@@ -11,7 +11,9 @@ func TestLifecycle(t *testing.T) {
 }
 
 // lifecycle are the parts of TestLifecycle, in their order.
-var lifecycle = []part{}
+var lifecycle = []part{
+	{"waves", waves},
+}
 
 type part struct {
 	topic string

@@ -137,3 +137,15 @@ func ensure(ctx context.Context, cluster client.Client, object client.Object) er
 	}
 	return nil
 }
+
+// leave deletes the tenant's Velero and control plane and waits until both are gone, so that its API server ends too.
+func (s tenant) leave(t *testing.T) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}
+	for _, object := range []client.Object{&v1alpha1.Velero{ObjectMeta: meta}, &corev2alpha1.ControlPlane{ObjectMeta: meta}} {
+		must(t, client.IgnoreNotFound(onboarding.Delete(t.Context(), object)))
+		eventually(t, installed, fmt.Sprintf("%T %s is gone", object, s), func(ctx context.Context) error {
+			return isGone(ctx, onboarding, object)
+		})
+	}
+}
