@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,8 +60,8 @@ func restConfig(kubeconfig []byte) (*rest.Config, error) {
 		}
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*loaded, nil).ClientConfig()
-	if err != nil {
-		return nil, errors.New("the kubeconfig names no usable context")
+	if err != nil || !strings.HasPrefix(config.Host, "https://") || config.BearerToken == "" && len(config.CertData) == 0 {
+		return nil, errors.New("the kubeconfig names no usable context, https server or credentials")
 	}
 	config.Timeout = remoteTimeout
 	config.UserAgent = plan.UserAgent
