@@ -30,7 +30,7 @@ const (
 var (
 	repositoryPattern = regexp.MustCompile(`^oci://([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[a-fA-F0-9:]+\])(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
 	chartNamePattern  = regexp.MustCompile(`^[a-z0-9]+([._-]+[a-z0-9]+)*$`)
-	versionPattern    = regexp.MustCompile(`^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+	versionPattern    = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 	digestPattern     = regexp.MustCompile(`^sha256:[a-f0-9]{64}$`)
 )
 

@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// dockerHub is the host under which registry clients look for the credentials of docker.io.
-const dockerHub = "index.docker.io"
+// dockerHubHosts are the hosts under which Flux looks for the credentials of Docker Hub: for repositories at docker.io the first one, for those
+// at registry-1.docker.io the second one.
+var dockerHubHosts = []string{"index.docker.io", "registry-1.docker.io"}
 
 // NormalizeDockerConfig takes the contents of a Secret of type kubernetes.io/dockerconfigjson and returns them with registry keys as Flux
-// needs them: without scheme, API version and trailing slash, and with the host of Docker Hub that Flux looks for. Where several keys mean the
-// same registry, one is kept: the one that is written as needed, else the first in alphabetical order. Everything but the credentials is left
-// out. The error never quotes the contents.
+// needs them: without scheme, API version and trailing slash, and with the hosts of Docker Hub that Flux looks for. Where several keys mean the
+// same registry, of which Flux would use any, one is kept: the one that is written as needed, else the first in alphabetical order. Everything
+// but the credentials is left out. The error never quotes the contents.
 func NormalizeDockerConfig(config []byte) ([]byte, error) {
 	var parsed struct {
 		Auths map[string]map[string]any `json:"auths"`
@@ -31,12 +32,14 @@ func NormalizeDockerConfig(config []byte) ([]byte, error) {
 		if !usableAuth(parsed.Auths[key]) {
 			return nil, errors.New("an entry of auths has a field auth that is not the base64 of user:password")
 		}
-		registry := registryKey(key)
-		if registry == "" {
+		registries := registryKeys(key)
+		if len(registries) == 0 {
 			return nil, errors.New("an entry of auths names no registry")
 		}
-		if _, taken := normalized[registry]; !taken || key == registry {
-			normalized[registry] = parsed.Auths[key]
+		for _, registry := range registries {
+			if _, taken := normalized[registry]; !taken || key == registry {
+				normalized[registry] = parsed.Auths[key]
+			}
 		}
 	}
 	return json.Marshal(map[string]any{"auths": normalized})
@@ -57,22 +60,25 @@ func usableAuth(entry map[string]any) bool {
 	return err == nil && strings.Contains(string(decoded), ":")
 }
 
-func registryKey(key string) string {
-	key = strings.TrimSpace(key)
+// registryKeys are the forms in which Flux looks for a key. A path stays: it limits the credentials to a part of the registry.
+func registryKeys(key string) []string {
 	for _, scheme := range []string{"https://", "http://"} {
 		key = strings.TrimPrefix(key, scheme)
 	}
-	key = strings.TrimRight(key, "/")
-	for _, version := range []string{"/v1", "/v2"} {
-		key = strings.TrimSuffix(key, version)
+	host, path, _ := strings.Cut(strings.TrimRight(key, "/"), "/")
+	if path == "v1" || path == "v2" {
+		path = ""
 	}
-	host, path, found := strings.Cut(strings.TrimRight(key, "/"), "/")
-	host = strings.ToLower(host)
-	if host == "docker.io" || host == "registry-1.docker.io" {
-		host = dockerHub
+	if strings.TrimSpace(host) == "" {
+		return nil
 	}
-	if found {
-		return host + "/" + path
+	hosts := []string{host}
+	if host == "docker.io" || slices.Contains(dockerHubHosts, host) {
+		hosts = dockerHubHosts
 	}
-	return host
+	keys := make([]string, 0, len(hosts))
+	for _, host := range hosts {
+		keys = append(keys, strings.TrimSuffix(host+"/"+path, "/"))
+	}
+	return keys
 }
