@@ -106,8 +106,8 @@ func (t *renewedToken) read(ctx context.Context, reader client.Reader, key types
 		return fmt.Errorf("read the access to the onboarding cluster: %w", err)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[clustersv1alpha1.SecretKeyKubeconfig])
-	if err != nil {
-		return fmt.Errorf("use the renewed access to the onboarding cluster: the kubeconfig cannot be parsed")
+	if err != nil || config.BearerToken == "" {
+		return fmt.Errorf("use the renewed access to the onboarding cluster: the kubeconfig cannot be parsed or has no token")
 	}
 	t.current.Store(&config.BearerToken)
 	return nil
