@@ -167,6 +167,9 @@ func TestCrashedLandscapeIsCleanedUpAndReplaced(t *testing.T) {
 			if err := record.Signal(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
+			for record.Alive() {
+				time.Sleep(10 * time.Millisecond)
+			}
 		}
 	}
 	l, err = landscape.Up(t.Context(), options)
