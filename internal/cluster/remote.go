@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
@@ -33,11 +34,14 @@ var remoteScheme = func() *runtime.Scheme {
 func (p *Platform) Remote(ctx context.Context, names plan.Names, grant plan.Grant) (client.Client, error) {
 	var secret corev1.Secret
 	if err := p.reader.Get(ctx, key(names, grant.Secret), &secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("read credentials: %w", ErrCredentials)
+		}
 		return nil, fmt.Errorf("read credentials: %w", err)
 	}
 	config, err := restConfig(secret.Data[grant.Key])
 	if err != nil {
-		return nil, fmt.Errorf("use credentials: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
 	return client.New(config, client.Options{Scheme: remoteScheme})
 }

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -26,14 +28,19 @@ type Progress struct {
 	Detail string
 	// Failed: a person must act.
 	Failed bool
+	// Failure is what Flux wrote about an attempt that failed. It is not for the user.
+	Failure string
 }
+
+// ErrCredentials says that the credentials for a cluster are missing or of no use.
+var ErrCredentials = errors.New("no usable credentials")
 
 // RemoveRelease uninstalls a release through Flux. When the target cluster is gone there is nothing to uninstall from, and Flux, which
 // would try forever, is told to let go.
 func (p *Platform) RemoveRelease(ctx context.Context, names plan.Names, name string, targetGone bool) (Progress, error) {
 	release := &helmv2.HelmRelease{}
 	if err := p.reader.Get(ctx, key(names, name), release); err != nil {
-		return Progress{Done: apierrors.IsNotFound(err)}, wrap(client.IgnoreNotFound(err), "read", helmv2.HelmReleaseKind, name)
+		return Progress{Done: absent(err)}, wrap(ignoreAbsent(err), "read", helmv2.HelmReleaseKind, name)
 	}
 	if release.Labels[plan.InstanceLabel] != names.Instance {
 		return Progress{Done: true}, nil
@@ -51,7 +58,7 @@ func (p *Platform) RemoveRelease(ctx context.Context, names plan.Names, name str
 	}
 	if !targetGone {
 		if missing, err := p.credentialsMissing(ctx, release); missing || err != nil {
-			return Progress{Failed: true, Detail: "the credentials that are needed to uninstall it are missing"}, err
+			return Progress{}, cmp.Or(err, fmt.Errorf("uninstall %s %q: %w", helmv2.HelmReleaseKind, name, ErrCredentials))
 		}
 	}
 	return Progress{}, p.delete(ctx, release, helmv2.HelmReleaseKind)
@@ -61,9 +68,31 @@ func (p *Platform) RemoveRelease(ctx context.Context, names plan.Names, name str
 func (p *Platform) RemovalBegun(ctx context.Context, names plan.Names, name string) (bool, error) {
 	release := &helmv2.HelmRelease{}
 	if err := p.reader.Get(ctx, key(names, name), release); err != nil {
-		return apierrors.IsNotFound(err), wrap(client.IgnoreNotFound(err), "read", helmv2.HelmReleaseKind, name)
+		return absent(err), wrap(ignoreAbsent(err), "read", helmv2.HelmReleaseKind, name)
 	}
 	return !release.DeletionTimestamp.IsZero(), nil
+}
+
+// Target is the grant that a release was installed with; empty when there is no such release.
+func (p *Platform) Target(ctx context.Context, names plan.Names, name string) (plan.Grant, error) {
+	release := &helmv2.HelmRelease{}
+	if err := p.reader.Get(ctx, key(names, name), release); err != nil {
+		return plan.Grant{}, wrap(ignoreAbsent(err), "read", helmv2.HelmReleaseKind, name)
+	}
+	if release.Labels[plan.InstanceLabel] != names.Instance || release.Spec.KubeConfig == nil || release.Spec.KubeConfig.SecretRef == nil {
+		return plan.Grant{}, nil
+	}
+	return plan.Grant{Secret: release.Spec.KubeConfig.SecretRef.Name, Key: release.Spec.KubeConfig.SecretRef.Key}, nil
+}
+
+// absent: without its CRD there is no object either. The API server has deleted all of them, in their usual order, before it let the CRD go.
+func absent(err error) bool { return apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) }
+
+func ignoreAbsent(err error) error {
+	if absent(err) {
+		return nil
+	}
+	return err
 }
 
 // credentialsMissing: without its kubeconfig Secret Flux would drop the release without uninstalling it.
@@ -82,7 +111,7 @@ func (p *Platform) credentialsMissing(ctx context.Context, release *helmv2.HelmR
 func uninstalling(release *helmv2.HelmRelease) Progress {
 	ready := apimeta.FindStatusCondition(release.Status.Conditions, fluxmeta.ReadyCondition)
 	if ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == helmv2.UninstallFailedReason {
-		return Progress{Detail: "the last attempt to uninstall it failed; it is tried again"}
+		return Progress{Failure: ready.Message}
 	}
 	return Progress{}
 }
@@ -103,21 +132,30 @@ func RemoveNamespace(ctx context.Context, remote client.Client, name string) (Pr
 	return Progress{}, client.IgnoreNotFound(err)
 }
 
-// RemoveCRDs deletes the CRDs that our release installed, unless a user's object is left: then they all stay. CRDs of others always stay.
-func RemoveCRDs(ctx context.Context, remote client.Client, names plan.Names) (Progress, error) {
-	for _, kind := range userKinds {
-		if instances, err := instancesOf(ctx, remote, kind); err != nil || len(instances) > 0 {
-			return Progress{Done: err == nil}, err
-		}
-	}
+// leftAnnotation marks the CRDs that a deletion left behind because a user's object came too late for it; a later one removes them.
+const leftAnnotation = plan.ProviderName + "/left"
+
+// RemoveCRDs deletes the CRDs that came with a Velero ordered at that time, unless a user's object is left: then they all stay. CRDs of others
+// always stay.
+func RemoveCRDs(ctx context.Context, remote client.Client, names plan.Names, ordered metav1.Time) (Progress, error) {
 	var list apiextensionsv1.CustomResourceDefinitionList
 	if err := remote.List(ctx, &list); err != nil {
 		return Progress{}, fmt.Errorf("list CRDs: %w", err)
 	}
 	var ours []*apiextensionsv1.CustomResourceDefinition
 	for i := range list.Items {
-		if crd := &list.Items[i]; crd.Spec.Group == veleroGroup && installedBy(crd, names) {
+		if crd := &list.Items[i]; crd.Spec.Group == veleroGroup && installedBy(crd, names, ordered) {
 			ours = append(ours, crd)
+		}
+	}
+	for _, kind := range userKinds {
+		instances, err := instancesOf(ctx, remote, kind)
+		if err != nil {
+			return Progress{}, err
+		}
+		if len(instances) > 0 {
+			err := leave(ctx, remote, ours)
+			return Progress{Done: err == nil}, err
 		}
 	}
 	for _, crd := range ours {
@@ -128,16 +166,30 @@ func RemoveCRDs(ctx context.Context, remote client.Client, names plan.Names) (Pr
 	return Progress{Done: len(ours) == 0}, nil
 }
 
-func installedBy(crd *apiextensionsv1.CustomResourceDefinition, names plan.Names) bool {
+// installedBy says whether a CRD came with a Velero. The release adopts CRDs that were there before and annotates them as its own, so one that
+// is older than the Velero is not.
+func installedBy(crd *apiextensionsv1.CustomResourceDefinition, names plan.Names, ordered metav1.Time) bool {
 	return crd.Annotations["meta.helm.sh/release-name"] == plan.ControlPlaneRelease &&
-		crd.Annotations["meta.helm.sh/release-namespace"] == names.ControlPlaneNamespace
+		crd.Annotations["meta.helm.sh/release-namespace"] == names.ControlPlaneNamespace &&
+		(!crd.CreationTimestamp.Before(&ordered) || crd.Annotations[leftAnnotation] != "")
+}
+
+func leave(ctx context.Context, remote client.Client, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	for _, crd := range crds {
+		before := crd.DeepCopy()
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, leftAnnotation, "true")
+		if err := remote.Patch(ctx, crd, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("mark CRD %q: %w", crd.Name, err)
+		}
+	}
+	return nil
 }
 
 // RemoveObjects deletes the sources and generated Secrets of a Velero, whatever they are called.
 func (p *Platform) RemoveObjects(ctx context.Context, names plan.Names) (Progress, error) {
 	ours := []client.ListOption{client.InNamespace(names.TenantNamespace), client.MatchingLabels{plan.ManagedByLabel: plan.ProviderName}}
 	var sources sourcev1.OCIRepositoryList
-	if err := p.reader.List(ctx, &sources, ours...); err != nil && !apimeta.IsNoMatchError(err) {
+	if err := p.reader.List(ctx, &sources, ours...); ignoreAbsent(err) != nil {
 		return Progress{}, fmt.Errorf("list OCIRepositories: %w", err)
 	}
 	for i := range sources.Items {

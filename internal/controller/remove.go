@@ -2,9 +2,12 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -20,6 +23,7 @@ import (
 // The other clusters are not watched, so a step that waits for one of them looks again after a while; only while deleting.
 const (
 	lookAgain        = 2 * time.Second
+	lookAgainBlocked = 5 * time.Second
 	lookAgainUnready = 15 * time.Second
 )
 
@@ -51,7 +55,9 @@ func (d *removal) steps(velero *v1alpha1.Velero) []step {
 		{reason: v1alpha1.ReasonRemovingControlPlane, message: "removing Velero from the control plane", remove: func(ctx context.Context) (cluster.Progress, error) {
 			return d.Platform.RemoveRelease(ctx, d.names, plan.ControlPlaneRelease, d.holdings.ControlPlaneGone)
 		}},
-		{reason: v1alpha1.ReasonRemovingCRDs, message: "removing the CRDs of Velero from the control plane", remote: true, remove: d.crds},
+		{reason: v1alpha1.ReasonRemovingCRDs, message: "removing the CRDs of Velero from the control plane", remote: true, remove: func(ctx context.Context) (cluster.Progress, error) {
+			return d.crds(ctx, velero.CreationTimestamp)
+		}},
 		{reason: v1alpha1.ReasonRemovingPlatformObjects, message: "removing the chart sources and copied secrets", remove: func(ctx context.Context) (cluster.Progress, error) {
 			return d.Platform.RemoveObjects(ctx, d.names)
 		}},
@@ -78,7 +84,7 @@ func (r *Reconciler) remove(ctx context.Context, velero *v1alpha1.Velero) (ctrl.
 	deletion := &removal{Reconciler: r, names: names, holdings: holdings}
 	for _, step := range deletion.steps(velero) {
 		progress, err := step.remove(ctx)
-		if err != nil && !step.remote {
+		if err != nil && !step.remote && !errors.Is(err, cluster.ErrCredentials) {
 			return ctrl.Result{}, fmt.Errorf("%s: %w", step.message, err)
 		}
 		if err == nil && progress.Done {
@@ -94,30 +100,55 @@ func (r *Reconciler) remove(ctx context.Context, velero *v1alpha1.Velero) (ctrl.
 // report writes at which step the deletion is.
 func (d *removal) report(ctx context.Context, velero *v1alpha1.Velero, step step, progress cluster.Progress, cause error) (ctrl.Result, error) {
 	result := ctrl.Result{RequeueAfter: lookAgain}
-	if cause != nil {
+	reported := &status.Removal{Reason: step.reason, Message: step.message}
+	detail := progress.Detail
+	switch {
+	case cause != nil:
 		logf.FromContext(ctx).Info("a deletion waits for another cluster", "step", step.reason, "cause", cause.Error())
-		progress.Detail = "the cluster cannot be reached or refuses the request; it is tried again"
+		reported.Problem, detail = problem(cause)
 		result.RequeueAfter = lookAgainUnready
+	case progress.Failure != "":
+		reported.Problem, detail = status.UninstallFailure(progress.Failure)
+	case progress.Failed:
+		result.RequeueAfter = lookAgainBlocked
 	}
-	message := step.message
-	if progress.Detail != "" {
-		message += ": " + progress.Detail
+	if detail != "" {
+		reported.Message += ": " + detail
 	}
-	observation := status.Observation{Removal: &status.Removal{Reason: step.reason, Message: message, Failed: progress.Failed}}
-	return result, d.writeStatus(ctx, velero, observation)
+	return result, d.writeStatus(ctx, velero, status.Observation{Removal: reported})
+}
+
+// problem says what keeps this process from looking at another cluster.
+func problem(cause error) (reason, detail string) {
+	switch {
+	case errors.Is(cause, cluster.ErrCredentials):
+		return v1alpha1.ReasonCredentialsInvalid, "the credentials for the cluster are missing or of no use; a platform operator must have access granted again"
+	case apierrors.IsUnauthorized(cause), apierrors.IsForbidden(cause):
+		return v1alpha1.ReasonCredentialsInvalid, "the cluster refuses the credentials; a platform operator must have access granted again"
+	default:
+		return v1alpha1.ReasonTargetUnreachable, "the cluster cannot be reached; it is tried again"
+	}
 }
 
 // userResources holds the deletion back while users have objects on the control plane. Once the server's removal has begun there is no way
 // back: an object that comes later keeps the CRDs, and nothing else.
 func (d *removal) userResources(ctx context.Context) (cluster.Progress, error) {
-	if d.holdings.ControlPlaneGone || d.holdings.ControlPlane.Secret == "" {
+	if d.holdings.ControlPlaneGone {
 		return cluster.Progress{Done: true}, nil
 	}
 	begun, err := d.Platform.RemovalBegun(ctx, d.names, plan.ServerRelease)
 	if begun || err != nil {
 		return cluster.Progress{Done: begun}, err
 	}
-	remote, err := d.Platform.Remote(ctx, d.names, d.holdings.ControlPlane)
+	grant := d.holdings.ControlPlane
+	if grant.Secret == "" {
+		// A request that was withdrawn does not make go away what was installed with it.
+		grant, err = d.Platform.Target(ctx, d.names, plan.ControlPlaneRelease)
+	}
+	if err != nil || grant.Secret == "" {
+		return cluster.Progress{Done: err == nil}, err
+	}
+	remote, err := d.Platform.Remote(ctx, d.names, grant)
 	if err != nil {
 		return cluster.Progress{}, err
 	}
@@ -137,7 +168,7 @@ func (d *removal) workloadNamespace(ctx context.Context) (cluster.Progress, erro
 }
 
 // crds removes the CRDs that hold no user's data.
-func (d *removal) crds(ctx context.Context) (cluster.Progress, error) {
+func (d *removal) crds(ctx context.Context, ordered metav1.Time) (cluster.Progress, error) {
 	if d.holdings.ControlPlaneGone || d.holdings.ControlPlane.Secret == "" {
 		return cluster.Progress{Done: true}, nil
 	}
@@ -145,5 +176,5 @@ func (d *removal) crds(ctx context.Context) (cluster.Progress, error) {
 	if err != nil {
 		return cluster.Progress{}, err
 	}
-	return cluster.RemoveCRDs(ctx, remote, d.names)
+	return cluster.RemoveCRDs(ctx, remote, d.names, ordered)
 }

@@ -112,6 +112,19 @@ func (c component) stalled() verdict {
 	return stuck(v1alpha1.ReasonStalled, message)
 }
 
+// UninstallFailure says in the user's words why Flux could not uninstall a release, given what Flux wrote. The reason is empty when it is that
+// of the step of the deletion.
+func UninstallFailure(text string) (reason, message string) {
+	cause := causeOf(text)
+	switch {
+	case refusedPattern.MatchString(text):
+		return v1alpha1.ReasonCredentialsInvalid, "the cluster refuses the credentials that Flux has for it; a platform operator must have access granted again"
+	case cause.unreachable:
+		return v1alpha1.ReasonTargetUnreachable, "the cluster cannot be reached; it is tried again"
+	}
+	return "", "the last attempt to uninstall it failed: " + cause.text + "; it is tried again"
+}
+
 // cause of a failure in the user's words.
 type cause struct {
 	text string

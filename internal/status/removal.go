@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"slices"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -47,7 +48,7 @@ func (r removal) verdicts() verdicts {
 	return all
 }
 
-func (r removal) verdict() verdict { return waiting(r.Reason, r.Message) }
+func (r removal) verdict() verdict { return waiting(cmp.Or(r.Problem, r.Reason), r.Message) }
 
 func (r removal) reached(step string) bool {
 	return slices.Index(removalSteps, r.Reason) >= slices.Index(removalSteps, step)

@@ -30,10 +30,14 @@ func TestRemoval(t *testing.T) {
 		{v1alpha1.ReasonReleasingAccess, "RemovingControlPlane", "RemovingServer", "ReleasingAccess", 0, 0, 0},
 	}
 	for _, test := range tests {
-		for _, isFailed := range []bool{false, true} {
-			message := fmt.Sprintf("at %s, failed: %v", test.step, isFailed)
-			velero.Status = Compute(velero, Observation{Removal: &Removal{Reason: test.step, Message: message, Failed: isFailed}}, later)
-			outcome{metav1.ConditionFalse, test.step, v1alpha1.Terminating, []string{message}}.check(t, velero.Status, v1alpha1.ConditionReady)
+		for _, problem := range []string{v1alpha1.ReasonTargetUnreachable, ""} {
+			message := fmt.Sprintf("at %s, problem: %q", test.step, problem)
+			velero.Status = Compute(velero, Observation{Removal: &Removal{Reason: test.step, Message: message, Problem: problem}}, later)
+			reason := problem
+			if reason == "" {
+				reason = test.step
+			}
+			outcome{metav1.ConditionFalse, reason, v1alpha1.Terminating, []string{message}}.check(t, velero.Status, v1alpha1.ConditionReady)
 		}
 		got := []string{find(velero.Status.Status, "ControlPlaneInstalled").Reason, find(velero.Status.Status, "ServerInstalled").Reason, find(velero.Status.Status, "AccessGranted").Reason}
 		if diff := cmp.Diff([]string{test.controlPlane, test.server, test.granted}, got); diff != "" {

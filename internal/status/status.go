@@ -43,7 +43,8 @@ type Release struct {
 
 // Removal is the step at which a deletion is.
 type Removal struct {
-	// Reason and Message say what is waited for. Failed: a person must act, as the message says; the phase is Terminating all the same.
+	// Reason is that of the step, and Message says what is waited for.
 	Reason, Message string
-	Failed          bool
+	// Problem is the reason for which the step does not come to its end; empty while it is only under way.
+	Problem string
 }
