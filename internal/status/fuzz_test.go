@@ -48,6 +48,9 @@ func (d *dice) scramble(release *Release, message, id string) {
 	for range d.roll(4) {
 		hr.Status.History = append(hr.Status.History, snapshot(d.roll(4), hr.Name, []string{"0.1.0", "0.0.9", "none of a version"}[d.roll(3)], []string{"deployed", "failed", "superseded"}[d.roll(3)]))
 	}
+	if d.roll(8) == 7 {
+		hr.Status.History = append(hr.Status.History, nil)
+	}
 	hr.Status.Inventory = inventory(id, "ns_name_apps_Deployment", id)
 	source.Status.Conditions = nil
 	for range d.roll(4) {

@@ -32,9 +32,14 @@ func server(release Release) component {
 	return component{release, v1alpha1.ConditionServerInstalled, "the Velero server", "the cluster that the server runs on"}
 }
 
-// Installed says whether Flux runs the release as it is wanted, from the wanted chart.
+// Installed says whether Flux runs the release as it is wanted, from the wanted chart, and is content with it right now. The condition is more
+// lenient: it stays True while Flux corrects drift. Here something new is built on the answer, or something old is removed.
 func Installed(release Release) bool {
-	return component{Release: release}.verdict(verdict{}, nil).status == metav1.ConditionTrue
+	if release.Wanted == nil || release.HelmRelease == nil {
+		return false
+	}
+	c := component{Release: release}
+	return isTrue(c.condition(fluxmeta.ReadyCondition)) && c.verdict(verdict{}, nil).status == metav1.ConditionTrue
 }
 
 // verdict on the component. held, if any, says why nothing is installed or changed for now; what runs is then judged by itself.
@@ -218,7 +223,7 @@ func (c component) deployed() *helmv2.Snapshot {
 	}
 	var good helmv2.Snapshots
 	for _, snapshot := range c.HelmRelease.Status.History {
-		if snapshot.Status == deployedStatus || snapshot.Status == supersededStatus {
+		if snapshot != nil && (snapshot.Status == deployedStatus || snapshot.Status == supersededStatus) {
 			good = append(good, snapshot)
 		}
 	}
@@ -229,7 +234,7 @@ func (c component) deployed() *helmv2.Snapshot {
 func newest(history helmv2.Snapshots) *helmv2.Snapshot {
 	var latest *helmv2.Snapshot
 	for _, snapshot := range history {
-		if latest == nil || snapshot.Version > latest.Version {
+		if snapshot != nil && (latest == nil || snapshot.Version > latest.Version) {
 			latest = snapshot
 		}
 	}

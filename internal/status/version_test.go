@@ -101,3 +101,35 @@ func TestRunsUnwanted(t *testing.T) {
 	observed.Server.Source.Status.Artifact = nil
 	progressing(v1alpha1.ReasonFetchingChart, "chart velero-server 0.1.0", wasUntouched).check(t, Compute(velero, observed, later), v1alpha1.ConditionServerInstalled)
 }
+
+// TestInstalledIsStricterThanTheCondition: nothing is built on what Flux is at work on, nor is anything removed meanwhile.
+func TestInstalledIsStricterThanTheCondition(t *testing.T) {
+	tests := map[string]struct {
+		change    func(*Release)
+		condition metav1.ConditionStatus
+	}{
+		"CorrectingDrift": {func(r *Release) {
+			ready(metav1.ConditionUnknown, "Progressing", "correcting cluster drift")(r.HelmRelease)
+		}, metav1.ConditionTrue},
+		"FetchingTheChartAnew": {func(r *Release) {
+			r.Source.Status = unfetched(nil)
+			ready(metav1.ConditionFalse, sourceNotReady, "OCIRepository 'mcp--x/y' is not ready")(r.HelmRelease)
+		}, metav1.ConditionTrue},
+		"NotKnownWhatIsWanted": {func(r *Release) { r.Wanted = nil }, metav1.ConditionTrue},
+		"Suspended":            {func(r *Release) { r.HelmRelease.Spec.Suspend = true }, metav1.ConditionFalse},
+		"OnTheOldChart":        {func(r *Release) { r.HelmRelease.Spec.ChartRef.Name = "velero-server-old" }, metav1.ConditionFalse},
+		"NoChart":              {func(r *Release) { r.HelmRelease.Spec.ChartRef = nil }, metav1.ConditionFalse},
+		"EmptyRevision":        {func(r *Release) { r.HelmRelease.Status.History = helmv2.Snapshots{nil} }, metav1.ConditionFalse},
+		"NoHelmRelease":        {func(r *Release) { r.HelmRelease = nil }, metav1.ConditionFalse},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			velero, observed := stored(t)
+			test.change(&observed.Server)
+			got := find(Compute(velero, observed, later).Status, v1alpha1.ConditionServerInstalled)
+			if got.Status != test.condition || Installed(observed.Server) {
+				t.Errorf("installed: %v, condition %s: %s", Installed(observed.Server), got.Status, got.Message)
+			}
+		})
+	}
+}
