@@ -7,11 +7,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // dockerHubHosts are the hosts under which Flux looks for the credentials of Docker Hub: for repositories at docker.io the first one, for those
 // at registry-1.docker.io the second one.
 var dockerHubHosts = []string{"index.docker.io", "registry-1.docker.io"}
+
+const schemeEnd = "://"
 
 // NormalizeDockerConfig takes the contents of a Secret of type kubernetes.io/dockerconfigjson and returns them with registry keys as Flux
 // needs them: without scheme, API version and trailing slash, and with the hosts of Docker Hub that Flux looks for. Where several keys mean the
@@ -62,14 +65,15 @@ func usableAuth(entry map[string]any) bool {
 
 // registryKeys are the forms in which Flux looks for a key. A path stays: it limits the credentials to a part of the registry.
 func registryKeys(key string) []string {
-	for _, scheme := range []string{"https://", "http://"} {
-		key = strings.TrimPrefix(key, scheme)
+	key = strings.TrimSpace(key)
+	if scheme := strings.LastIndex(key, schemeEnd); scheme >= 0 {
+		key = key[scheme+len(schemeEnd):]
 	}
 	host, path, _ := strings.Cut(strings.TrimRight(key, "/"), "/")
 	if path == "v1" || path == "v2" {
 		path = ""
 	}
-	if strings.TrimSpace(host) == "" {
+	if host == "" || strings.ContainsFunc(key, unicode.IsSpace) {
 		return nil
 	}
 	hosts := []string{host}

@@ -13,6 +13,9 @@ func TestRegistryKeysBecomeWhatFluxLooksFor(t *testing.T) {
 		"as needed":         {`{"auths":{"r.example":{"auth":"dTpw"}}}`, `{"auths":{"r.example":{"auth":"dTpw"}}}`},
 		"scheme":            {`{"auths":{"https://r.example":{"auth":"dTpw"}}}`, `{"auths":{"r.example":{"auth":"dTpw"}}}`},
 		"http and port":     {`{"auths":{"http://r.example:5000/":{"auth":"dTpw"}}}`, `{"auths":{"r.example:5000":{"auth":"dTpw"}}}`},
+		"upper case":        {`{"auths":{"HTTPS://r.example/v1/":{"auth":"dTpw"}}}`, `{"auths":{"r.example":{"auth":"dTpw"}}}`},
+		"two schemes":       {`{"auths":{"http://https://r.example":{"auth":"dTpw"}}}`, `{"auths":{"r.example":{"auth":"dTpw"}}}`},
+		"white space":       {`{"auths":{" https://r.example/v1/ ":{"auth":"dTpw"}}}`, `{"auths":{"r.example":{"auth":"dTpw"}}}`},
 		"API version 1":     {`{"auths":{"https://r.example/v1/":{"auth":"dTpw"}}}`, `{"auths":{"r.example":{"auth":"dTpw"}}}`},
 		"API version 2":     {`{"auths":{"r.example/v2":{"auth":"dTpw"}}}`, `{"auths":{"r.example":{"auth":"dTpw"}}}`},
 		"a path stays":      {`{"auths":{"https://r.example/team/charts/":{"auth":"dTpw"}}}`, `{"auths":{"r.example/team/charts":{"auth":"dTpw"}}}`},
@@ -57,6 +60,7 @@ func TestUnusableDockerConfigsAreRefusedWithoutAQuote(t *testing.T) {
 		"auth is a number":   {`{"auths":{"r.example":{"auth":5}}}`, "an entry of auths has a field auth that is not the base64 of user:password"},
 		"no registry":        {`{"auths":{"https://":{"auth":"dTpw"}}}`, "an entry of auths names no registry"},
 		"only white space":   {`{"auths":{" ":{"auth":"dTpw"}}}`, "an entry of auths names no registry"},
+		"white space inside": {`{"auths":{"r.example /v1":{"auth":"dTpw"}}}`, "an entry of auths names no registry"},
 		"a path and no host": {`{"auths":{"/v1/":{"auth":"dTpw"}}}`, "an entry of auths names no registry"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,6 +78,9 @@ func TestUnusableDockerConfigsAreRefusedWithoutAQuote(t *testing.T) {
 func FuzzNormalizeDockerConfig(f *testing.F) {
 	f.Add([]byte(`{"auths":{"https://index.docker.io/v1/":{"auth":"dTpw"}}}`))
 	f.Add([]byte(`{"auths":{"":{}," ":null,"/":{"auth":""}}}`))
+	for _, key := range []string{"http://https://r.example", " r.example / v1 ", "r.example/v1/ /", "r.example:////v1", "r.example/a:///", "docker.io/v1/v2"} {
+		f.Add([]byte(`{"auths":{"` + key + `":{}}}`))
+	}
 	f.Fuzz(func(t *testing.T, config []byte) {
 		once, err := fluxgen.NormalizeDockerConfig(config)
 		if err != nil {
