@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -13,8 +14,17 @@ import (
 	"github.com/openmcp-project/service-provider-velero/test/landscape"
 )
 
-// idle is how long nothing is changed.
-const idle = 2 * time.Minute
+// idle is how long nothing is changed. E2E_IDLE=10m looks longer than a CI run should.
+func idle(t *testing.T) time.Duration {
+	t.Helper()
+	wanted := os.Getenv("E2E_IDLE")
+	if wanted == "" {
+		return 2 * time.Minute
+	}
+	duration, err := time.ParseDuration(wanted)
+	must(t, err)
+	return duration
+}
 
 // idleMinutes: when nothing changes, nothing is written, on any cluster; the API servers' audit logs are the witnesses.
 func idleMinutes() features.Feature {
@@ -23,7 +33,7 @@ func idleMinutes() features.Feature {
 			time.Sleep(settle)
 			versions := resourceVersions(t)
 			since := time.Now()
-			time.Sleep(idle)
+			time.Sleep(idle(t))
 			for _, cluster := range everyCluster(t) {
 				calls, err := cluster.AuditEvents(since, func(event landscape.AuditEvent) bool {
 					return byOperator(event) && event.Verb != "watch"
