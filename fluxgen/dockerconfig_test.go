@@ -1,6 +1,7 @@
 package fluxgen_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -90,7 +91,7 @@ func FuzzNormalizeDockerConfig(f *testing.F) {
 			t.Fatalf("not a docker config: %s", once)
 		}
 		again, err := fluxgen.NormalizeDockerConfig(once)
-		if err != nil || string(again) != string(once) {
+		if err != nil || !bytes.Equal(again, once) {
 			t.Fatalf("normalising again changed it: %s to %s (%v)", once, again, err)
 		}
 	})

@@ -1,6 +1,7 @@
 package fluxgen_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -67,7 +68,7 @@ func violations(schema apiextensionsv1.JSONSchemaProps, value any, path string) 
 			found = append(found, fmt.Sprintf("%s: the length of %q is not allowed", path, value))
 		}
 	}
-	if written, _ := json.Marshal(value); len(schema.Enum) > 0 && !slices.ContainsFunc(schema.Enum, func(allowed apiextensionsv1.JSON) bool { return string(allowed.Raw) == string(written) }) {
+	if written, _ := json.Marshal(value); len(schema.Enum) > 0 && !slices.ContainsFunc(schema.Enum, func(allowed apiextensionsv1.JSON) bool { return bytes.Equal(allowed.Raw, written) }) {
 		found = append(found, fmt.Sprintf("%s: %s is not one of the allowed values", path, written))
 	}
 	return found
