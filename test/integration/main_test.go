@@ -73,6 +73,9 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := furnish(start); err != nil {
 		return 1, err
 	}
+	if cached, uncached, err = operatorClients(ctx); err != nil {
+		return 1, err
+	}
 	return m.Run(), nil
 }
 
