@@ -53,15 +53,8 @@ func restConfig(kubeconfig []byte) (*rest.Config, error) {
 	if err != nil {
 		return nil, errors.New("the kubeconfig cannot be parsed")
 	}
-	for _, user := range loaded.AuthInfos {
-		if !plainUser(user) {
-			return nil, errors.New("the kubeconfig runs programs, impersonates or refers to files")
-		}
-	}
-	for _, cluster := range loaded.Clusters {
-		if cluster.InsecureSkipTLSVerify || cluster.CertificateAuthority != "" {
-			return nil, errors.New("the kubeconfig skips the verification of certificates or refers to files")
-		}
+	if err := plain(loaded); err != nil {
+		return nil, err
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*loaded, nil).ClientConfig()
 	if err != nil || !strings.HasPrefix(config.Host, "https://") || config.BearerToken == "" && len(config.CertData) == 0 {
@@ -70,6 +63,20 @@ func restConfig(kubeconfig []byte) (*rest.Config, error) {
 	config.Timeout = remoteTimeout
 	config.UserAgent = plan.UserAgent
 	return config, nil
+}
+
+func plain(config *clientcmdapi.Config) error {
+	for _, user := range config.AuthInfos {
+		if !plainUser(user) {
+			return errors.New("the kubeconfig runs programs, impersonates or refers to files")
+		}
+	}
+	for _, cluster := range config.Clusters {
+		if cluster.InsecureSkipTLSVerify || cluster.CertificateAuthority != "" {
+			return errors.New("the kubeconfig skips the verification of certificates or refers to files")
+		}
+	}
+	return nil
 }
 
 func plainUser(user *clientcmdapi.AuthInfo) bool {
