@@ -3,7 +3,9 @@ package fluxgen_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,33 +22,35 @@ import (
 	"github.com/openmcp-project/service-provider-velero/fluxgen"
 )
 
-// schemaOf reads a CRD of the Flux controllers that the project is tested with. Their API modules have no CRDs.
-func schemaOf(t *testing.T, module, file, version string) apiextensionsv1.JSONSchemaProps {
+// schemaOf reads the schema of a spec from the CRDs of the Flux controllers that the project is tested with. Their API modules have none.
+func schemaOf(t *testing.T, crd, version string) apiextensionsv1.JSONSchemaProps {
 	t.Helper()
-	command := exec.Command("go", "mod", "download", "-json", "github.com/fluxcd/"+module)
+	command := exec.Command("go", "mod", "download", "-json", "github.com/fluxcd/source-controller", "github.com/fluxcd/helm-controller")
 	command.Dir = filepath.Join("..", "test", "tools", "flux")
 	output, err := command.Output()
 	if err != nil {
-		t.Fatalf("find module %s: %v\n%s", module, err, output)
+		t.Fatalf("find the modules of Flux: %v\n%s", err, output)
 	}
-	var downloaded struct{ Dir string }
-	if err := json.Unmarshal(output, &downloaded); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(filepath.Join(downloaded.Dir, "config", "crd", "bases", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var definition apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(data, &definition); err != nil {
-		t.Fatal(err)
-	}
-	for _, candidate := range definition.Spec.Versions {
-		if candidate.Name == version {
-			return candidate.Schema.OpenAPIV3Schema.Properties["spec"]
+	for modules := json.NewDecoder(bytes.NewReader(output)); modules.More(); {
+		var module struct{ Dir string }
+		if err := modules.Decode(&module); err != nil {
+			t.Fatal(err)
+		}
+		data, err := fs.ReadFile(os.DirFS(module.Dir), "config/crd/bases/"+crd+".yaml")
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var definition apiextensionsv1.CustomResourceDefinition
+		if err := errors.Join(err, yaml.UnmarshalStrict(data, &definition)); err != nil {
+			t.Fatal(err)
+		}
+		for _, candidate := range definition.Spec.Versions {
+			if candidate.Name == version {
+				return candidate.Schema.OpenAPIV3Schema.Properties["spec"]
+			}
 		}
 	}
-	t.Fatalf("%s has no version %s", file, version)
+	t.Fatalf("no CRD %s of version %s", crd, version)
 	return apiextensionsv1.JSONSchemaProps{}
 }
 
@@ -108,8 +112,8 @@ func spec(t *testing.T, object runtime.Object) map[string]any {
 }
 
 func TestObjectsAreWhatFluxAccepts(t *testing.T) {
-	sources := schemaOf(t, "source-controller", "source.toolkit.fluxcd.io_ocirepositories.yaml", "v1")
-	releases := schemaOf(t, "helm-controller", "helm.toolkit.fluxcd.io_helmreleases.yaml", "v2")
+	sources := schemaOf(t, "source.toolkit.fluxcd.io_ocirepositories", "v1")
+	releases := schemaOf(t, "helm.toolkit.fluxcd.io_helmreleases", "v2")
 	for name, release := range cases() {
 		t.Run(name, func(t *testing.T) {
 			source, helmRelease, err := fluxgen.Render(release)
@@ -125,7 +129,7 @@ func TestObjectsAreWhatFluxAccepts(t *testing.T) {
 }
 
 func TestTheSchemaCheckFindsWhatIsWrong(t *testing.T) {
-	schema := schemaOf(t, "helm-controller", "helm.toolkit.fluxcd.io_helmreleases.yaml", "v2")
+	schema := schemaOf(t, "helm.toolkit.fluxcd.io_helmreleases", "v2")
 	broken := map[string]any{
 		"interval":   "soon",
 		"install":    map[string]any{"crds": "Sometimes"},

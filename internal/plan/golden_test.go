@@ -78,7 +78,7 @@ func TestPlansAreAsRecorded(t *testing.T) {
 			got := manifests(t, objects(t, request(t, name)))
 			path := filepath.Join("testdata", name, "golden.yaml")
 			if *update {
-				if err := os.WriteFile(path, got, 0o644); err != nil {
+				if err := os.WriteFile(path, got, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

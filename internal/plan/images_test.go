@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -92,7 +93,7 @@ func TestTheOrderOfListsHasNoMeaning(t *testing.T) {
 	if diff := cmp.Diff(first.Secrets(grants()), second.Secrets(grants())); diff != "" {
 		t.Error(diff)
 	}
-	if one, other := manifests(t, objects(t, request(t, "full"))), manifests(t, objects(t, asked)); string(one) != string(other) {
+	if one, other := manifests(t, objects(t, request(t, "full"))), manifests(t, objects(t, asked)); !bytes.Equal(one, other) {
 		t.Error(cmp.Diff(string(one), string(other)))
 	}
 }

@@ -1,8 +1,8 @@
 package plan_test
 
 import (
+	"io/fs"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -28,7 +28,7 @@ func releases(t testing.TB, request plan.Request) (controlPlane, server fluxgen.
 
 func TestTheChartsAreThoseThatTheBinaryIsReleasedWith(t *testing.T) {
 	for _, name := range []string{plan.ControlPlaneRelease, plan.ServerRelease} {
-		data, err := os.ReadFile(filepath.Join("..", "..", "charts", name, "Chart.yaml"))
+		data, err := fs.ReadFile(os.DirFS("../../charts"), name+"/Chart.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,8 @@ func TestTheChartsAreThoseThatTheBinaryIsReleasedWith(t *testing.T) {
 			t.Errorf("chart %s %s, want %s %s", chart.Name, chart.Version, name, plan.ChartVersion)
 		}
 	}
-	for _, release := range func() []fluxgen.Release { a, b := releases(t, request(t, "guide")); return []fluxgen.Release{a, b} }() {
+	controlPlane, server := releases(t, request(t, "guide"))
+	for _, release := range []fluxgen.Release{controlPlane, server} {
 		want := fluxgen.Chart{Repository: plan.ChartRepository, Name: release.Name, Version: plan.ChartVersion}
 		if diff := cmp.Diff(want, release.Chart); diff != "" {
 			t.Error(diff)

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -15,8 +16,8 @@ import (
 
 func plugins(pairs ...string) []v1alpha1.Plugin {
 	var all []v1alpha1.Plugin
-	for i := 0; i < len(pairs); i += 2 {
-		all = append(all, v1alpha1.Plugin{Name: pairs[i], Version: pairs[i+1]})
+	for pair := range slices.Chunk(pairs, 2) {
+		all = append(all, v1alpha1.Plugin{Name: pair[0], Version: pair[1]})
 	}
 	return all
 }
