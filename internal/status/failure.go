@@ -34,7 +34,7 @@ func (c component) failure(ready *metav1.Condition) verdict {
 	case chartMutateError:
 		return stuck(v1alpha1.ReasonChartUnavailable, "the chart of "+c.subject+" has another version than the one that it is published under").and(c.untouched())
 	case stateError, resourceManagerError, factoryError:
-		return c.unreachable(ready.Message)
+		return c.undetermined(ready.Message)
 	case restClientError:
 		return c.unseen("the credentials for " + c.cluster + " cannot be used")
 	case valuesError:
@@ -62,6 +62,26 @@ func (c component) withoutChart(ready *metav1.Condition) verdict {
 	default:
 		return waiting(v1alpha1.ReasonFetchingChart, "waiting for the chart of "+c.subject).and(c.untouched())
 	}
+}
+
+// triedPattern is how Flux writes that the cluster answered when it compared an object with what is wanted, which it does by applying it
+// without effect. It is the first that it notices of drift that it may not correct.
+var triedPattern = regexp.MustCompile(`dry-run failed \((Invalid|Forbidden|BadRequest|Conflict|FieldManagerConflict|InternalError)\)`)
+
+// undetermined is the verdict when Flux does not know the state of the cluster.
+func (c component) undetermined(text string) verdict {
+	if !triedPattern.MatchString(text) {
+		return c.unreachable(text)
+	}
+	cause := causeOf(text)
+	refused := c.refused().and(": " + cause.text + "; it is tried again")
+	refused.person = cause.person
+	return refused
+}
+
+// refused is the verdict on drift that Flux cannot correct.
+func (c component) refused() verdict {
+	return stuck(v1alpha1.ReasonUpgradeFailed, c.subject+" was changed on "+c.cluster+", and Flux cannot change it back")
 }
 
 var refusedPattern = regexp.MustCompile(`Unauthorized|[Ff]orbidden|must be logged in`)

@@ -122,7 +122,7 @@ func (c component) working(stored *metav1.Condition) verdict {
 
 // corrected is the verdict while Flux corrects drift. It says nowhere but in an event that it could not; it only stays at it and tries again.
 func (c component) corrected(stored *metav1.Condition) verdict {
-	refused := stuck(v1alpha1.ReasonUpgradeFailed, c.subject+" was changed on "+c.cluster+", and Flux cannot change it back")
+	refused := c.refused()
 	drifted, reconciling := c.condition(helmv2.DriftedCondition), c.condition(fluxmeta.ReconcilingCondition)
 	if !isTrue(drifted) {
 		return c.installed()

@@ -66,6 +66,7 @@ func helmCases() map[string]helmCase {
 		return helmCase{ready(metav1.ConditionFalse, reason, message), unseen(says), progressing(v1alpha1.ReasonTargetUnreachable, says, "cannot be installed")}
 	}
 	state := "Could not determine release state: failed to retrieve last release from storage: query: failed to query with labels: "
+	compared := "Could not determine release state: unable to determine cluster state: Deployment/velero--1/velero dry-run failed "
 	return map[string]helmCase{
 		"DependencyNotReady":    {ready(metav1.ConditionFalse, helmv2.DependencyNotReadyReason, "dependency 'mcp--x/y' is not ready"), progressing(v1alpha1.ReasonInstalling), progressing(v1alpha1.ReasonInstalling)},
 		"ChartRefAbsent":        {ready(metav1.ConditionFalse, helmv2.ArtifactFailedReason, "could not get Source object: ocirepositories \"x\" not found"), outcome{metav1.ConditionTrue, v1alpha1.ReasonInstalled, v1alpha1.Ready, nil}, progressing(v1alpha1.ReasonFetchingChart)},
@@ -77,6 +78,10 @@ func helmCases() map[string]helmCase {
 		"UnknownCA":             unreachable(stateError, state+"x509: certificate signed by unknown authority", "cannot be reached"),
 		"ExpiredToken":          unreachable(stateError, state+"Unauthorized", "refuses the credentials"),
 		"ForbiddenSecrets":      unreachable(stateError, state+"secrets is forbidden: User \"x\" cannot list", "refuses the credentials"),
+		"DriftDenied":           same(ready(metav1.ConditionFalse, stateError, compared+"(Invalid): deployments.apps \"velero\" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: no"), failed(v1alpha1.ReasonUpgradeFailed, "cannot change it back", "admission rule")),
+		"DriftForbidden":        same(ready(metav1.ConditionFalse, stateError, compared+"(Forbidden): deployments.apps \"velero\" is forbidden: User \"x\" cannot patch"), failed(v1alpha1.ReasonUpgradeFailed, "cannot change it back", "does not permit")),
+		"DriftWebhook":          same(ready(metav1.ConditionFalse, stateError, compared+"(InternalError): failed calling webhook \"x\": EOF"), progressing(v1alpha1.ReasonUpgradeFailed, "cannot change it back", "webhook")),
+		"DriftUnreachable":      unreachable(stateError, compared[:len(compared)-1]+": Patch \"https://10.0.0.1\": dial tcp: i/o timeout", "cannot be reached"),
 		"FactoryError":          unreachable(factoryError, "no config", "cannot be reached"),
 		"UpgradeUnreachable":    {attempt(helmv2.UpgradeFailedReason, "Helm upgrade failed: Kubernetes cluster unreachable: Get \"https://10.0.0.1\""), unseen("cannot be reached"), progressing(v1alpha1.ReasonTargetUnreachable)},
 		"SchemaViolation":       upgrade(helmv2.UpgradeFailedReason, "values don't meet the specifications of the schema(s) in the following chart(s):\nvelero-server:\n- at '': bad", true, "does not accept the configured values"),
