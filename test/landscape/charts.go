@@ -10,7 +10,10 @@ import (
 )
 
 // ChartRepository is where PublishCharts puts charts, as a ProviderConfig names it.
-func (l *Landscape) ChartRepository() string { return "oci://" + l.Registry + "/charts" }
+func (l *Landscape) ChartRepository() string { return l.RepositoryAt("charts") }
+
+// RepositoryAt is the path in the landscape's registry, as a ProviderConfig names it.
+func (l *Landscape) RepositoryAt(path string) string { return "oci://" + l.Registry + "/" + path }
 
 // PublishCharts packages the charts in the given directories of the checkout and pushes them to the registry.
 func (l *Landscape) PublishCharts(ctx context.Context, dirs ...string) error {
@@ -24,6 +27,16 @@ func (l *Landscape) PublishCharts(ctx context.Context, dirs ...string) error {
 
 // PublishChart publishes one chart, under another version than its own unless that is empty.
 func (l *Landscape) PublishChart(ctx context.Context, dir, version string) error {
+	return l.push(ctx, dir, version, l.ChartRepository(), "--plain-http")
+}
+
+// PublishChartAt publishes one chart at another path of the registry.
+func (l *Landscape) PublishChartAt(ctx context.Context, dir, version, path string) error {
+	return l.push(ctx, dir, version, l.RepositoryAt(path), "--plain-http")
+}
+
+// push packages a chart and pushes it to a repository, with the flags that its registry needs.
+func (l *Landscape) push(ctx context.Context, dir, version, repository string, flags ...string) error {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(l.site.Checkout, dir)
 	}
@@ -43,10 +56,10 @@ func (l *Landscape) PublishChart(ctx context.Context, dir, version string) error
 	if err != nil || len(files) != 1 {
 		return errors.Join(fmt.Errorf("helm made no package of %s", dir), err)
 	}
-	if err := l.helm(ctx, "push", files[0], l.ChartRepository(), "--plain-http"); err != nil {
+	if err := l.helm(ctx, append([]string{"push", files[0], repository}, flags...)...); err != nil {
 		return err
 	}
-	l.Report("published %s to %s", filepath.Base(files[0]), l.ChartRepository())
+	l.Report("published %s to %s", filepath.Base(files[0]), repository)
 	return nil
 }
 
