@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// shardLabel has the Flux shard of this name reconcile an object, and no other.
-const shardLabel = "sharding.fluxcd.io/key"
+// ShardLabel has the Flux shard of this name reconcile an object, and no other.
+const ShardLabel = "sharding.fluxcd.io/key"
 
 // maxNameLength of a HelmRelease; Helm allows release names of 53 characters.
 const maxNameLength = 50
@@ -38,7 +38,7 @@ func (r Release) objectMeta(name string) metav1.ObjectMeta {
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		labels[shardLabel] = r.Shard
+		labels[ShardLabel] = r.Shard
 	}
 	return metav1.ObjectMeta{Name: name, Namespace: r.Namespace, Labels: labels}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openmcp-project/service-provider-velero/fluxgen"
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 )
 
@@ -109,9 +110,14 @@ func (p *Platform) delete(ctx context.Context, object client.Object, kind string
 	return wrap(client.IgnoreNotFound(p.client.Delete(ctx, object, client.Preconditions{UID: &uid})), "delete", kind, object.GetName())
 }
 
-// adjustMetadata adds the wanted labels and annotations. Others stay: Flux's own annotations, and what SREs put there.
+// adjustMetadata adds the wanted labels and annotations. Others stay: Flux's own annotations, and what SREs put there. The shard is not among
+// them: an object that keeps the label after the shards are gone is reconciled by nobody.
 func adjustMetadata(changed, wanted client.Object) {
-	changed.SetLabels(merged(changed.GetLabels(), wanted.GetLabels()))
+	labels := merged(changed.GetLabels(), wanted.GetLabels())
+	if _, sharded := wanted.GetLabels()[fluxgen.ShardLabel]; !sharded {
+		delete(labels, fluxgen.ShardLabel)
+	}
+	changed.SetLabels(labels)
 	changed.SetAnnotations(merged(changed.GetAnnotations(), wanted.GetAnnotations()))
 }
 
