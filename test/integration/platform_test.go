@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/openmcp-project/service-provider-velero/fluxgen"
 	"github.com/openmcp-project/service-provider-velero/internal/cluster"
@@ -275,7 +276,9 @@ func contents(t *testing.T, objects ...client.Object) []any {
 	var found []any
 	for _, object := range objects {
 		newest := &unstructured.Unstructured{}
-		newest.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
+		kind, err := apiutil.GVKForObject(object, scheme())
+		must(t, err)
+		newest.SetGroupVersionKind(kind)
 		must(t, platform.Get(t.Context(), client.ObjectKeyFromObject(object), newest))
 		found = append(found, newest.GetUID(), newest.GetGeneration(), newest.GetLabels(), newest.GetAnnotations(), newest.Object["spec"])
 	}
