@@ -19,6 +19,10 @@ const (
 	soon = 5 * time.Second
 	// installed bounds what takes Flux and a new API server, on a busy machine.
 	installed = 3 * time.Minute
+	// reached bounds what Flux carries from the platform to a cluster when something changed, on a busy machine.
+	reached = 20 * time.Second
+	// retried bounds what waits for Flux to try again, which it does every minute.
+	retried = 100 * time.Second
 	// look is the time between two looks.
 	look = 100 * time.Millisecond
 )

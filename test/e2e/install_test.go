@@ -62,26 +62,30 @@ func serverRunsWhatIsOffered(ctx context.Context, t *testing.T, _ *envconf.Confi
 	return ctx
 }
 
-// serverReachesControlPlane uses the credentials that the pod gets, as the pod does.
 func serverReachesControlPlane(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
-	for _, tenant := range []tenant{first(t), second(t)} {
-		kubeconfig, token := tenant.mountedCredentials(t)
-		config, err := clientcmd.Load(kubeconfig)
-		must(t, err)
-		for name, user := range config.AuthInfos {
-			if user.TokenFile == "" || user.Token != "" {
-				t.Errorf("%s: user %q of the kubeconfig has no token file, or a token beside it", tenant, name)
-			}
-			user.TokenFile, user.Token = "", string(token)
-		}
-		rest, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
-		must(t, err)
-		server, err := client.New(rest, client.Options{})
-		must(t, err)
-		backups := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "velero.io/v1", Kind: "BackupList"}}
-		must(t, server.List(ctx, backups))
-	}
+	first(t).assertServerReachesControlPlane(t)
+	second(t).assertServerReachesControlPlane(t)
 	return ctx
+}
+
+// assertServerReachesControlPlane uses the credentials that the pod gets, as the pod does.
+func (s tenant) assertServerReachesControlPlane(t *testing.T) {
+	t.Helper()
+	kubeconfig, token := s.mountedCredentials(t)
+	config, err := clientcmd.Load(kubeconfig)
+	must(t, err)
+	for name, user := range config.AuthInfos {
+		if user.TokenFile == "" || user.Token != "" {
+			t.Errorf("%s: user %q of the kubeconfig has no token file, or a token beside it", s, name)
+		}
+		user.TokenFile, user.Token = "", string(token)
+	}
+	rest, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
+	must(t, err)
+	server, err := client.New(rest, client.Options{})
+	must(t, err)
+	backups := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "velero.io/v1", Kind: "BackupList"}}
+	must(t, server.List(t.Context(), backups))
 }
 
 // mountedCredentials finds the Secret that the server's kubeconfig is mounted from.

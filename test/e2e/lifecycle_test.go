@@ -13,6 +13,8 @@ func TestLifecycle(t *testing.T) {
 // lifecycle are the parts of TestLifecycle, in their order.
 var lifecycle = []part{
 	{"waves", waves},
+	{"token", onboardingToken},
+	{"upgrade", upgrades},
 }
 
 type part struct {

@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// admissionRule is a rule that somebody made on a cluster, for what one tenant has there.
+type admissionRule struct {
+	cluster client.Client
+	objects []client.Object
+}
+
+// create makes the rule for as long as the test runs.
+func (r admissionRule) create(t *testing.T) admissionRule {
+	t.Helper()
+	for _, object := range r.objects {
+		must(t, r.cluster.Create(t.Context(), object))
+	}
+	t.Cleanup(func() {
+		for _, object := range r.objects {
+			if err := r.cluster.Delete(context.WithoutCancel(t.Context()), object); client.IgnoreNotFound(err) != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return r
+}
+
+func (r admissionRule) remove(t *testing.T) {
+	t.Helper()
+	for _, object := range r.objects {
+		must(t, r.cluster.Delete(t.Context(), object))
+	}
+}
+
+// only is the objects of a kind in a namespace.
+func only(namespace, group, version, resource string, operations ...admissionv1.OperationType) *admissionv1.MatchResources {
+	return &admissionv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: operations,
+			Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
+		}}},
+	}
+}
+
+// denyDeployments has the API server deny an operation on the tenant's Deployments, and waits until it does.
+func denyDeployments(t *testing.T, tenant tenant, operation admissionv1.OperationType) admissionRule {
+	t.Helper()
+	name := strings.ToLower(string(operation)) + "-" + tenant.names.Instance
+	rule := admissionRule{workload, []client.Object{
+		&admissionv1.ValidatingAdmissionPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionv1.ValidatingAdmissionPolicySpec{
+				MatchConstraints: only(tenant.names.WorkloadNamespace, "apps", "v1", "deployments", operation),
+				Validations:      []admissionv1.Validation{{Expression: "false", Message: "not here"}},
+			},
+		},
+		&admissionv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+		},
+	}}.create(t)
+	eventually(t, installed, "the rule holds", func(ctx context.Context) error { return denied(ctx, tenant, operation) })
+	return rule
+}
+
+// denied tries the operation without carrying it out.
+func denied(ctx context.Context, tenant tenant, operation admissionv1.OperationType) error {
+	probe := foreignDeployment(tenant.names.WorkloadNamespace)
+	probe.Name = "probe"
+	var err error
+	if operation == admissionv1.Create {
+		err = workload.Create(ctx, probe, client.DryRunAll)
+	} else if deployment, getErr := tenant.deployment(ctx); getErr != nil {
+		return getErr
+	} else {
+		deployment.Annotations["probe"] = "true"
+		err = workload.Update(ctx, deployment, client.DryRunAll)
+	}
+	if err == nil {
+		return errors.New("it is permitted")
+	}
+	if !strings.Contains(err.Error(), "not here") {
+		return fmt.Errorf("it is refused for another reason: %w", err)
+	}
+	return nil
+}
+
+// setField has an API server set a field of the objects of a kind in a namespace.
+func setField(name string, match *admissionv1.MatchResources, path, value string) []client.Object {
+	fail := admissionv1.Fail
+	return []client.Object{
+		&admissionv1.MutatingAdmissionPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionv1.MutatingAdmissionPolicySpec{
+				MatchConstraints: match, FailurePolicy: &fail, ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
+				Mutations: []admissionv1.Mutation{{
+					PatchType: admissionv1.PatchTypeJSONPatch,
+					JSONPatch: &admissionv1.JSONPatch{Expression: fmt.Sprintf(`[JSONPatch{op: "add", path: %q, value: %s}]`, path, value)},
+				}},
+			},
+		},
+		&admissionv1.MutatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
+		},
+	}
+}
