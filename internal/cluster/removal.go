@@ -110,8 +110,12 @@ func (p *Platform) credentialsMissing(ctx context.Context, release *helmv2.HelmR
 
 func uninstalling(release *helmv2.HelmRelease) Progress {
 	ready := apimeta.FindStatusCondition(release.Status.Conditions, fluxmeta.ReadyCondition)
-	if ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == helmv2.UninstallFailedReason {
+	switch {
+	case ready == nil:
+	case ready.Status == metav1.ConditionFalse && ready.Reason == helmv2.UninstallFailedReason:
 		return Progress{Failure: ready.Message}
+	case ready.Status == metav1.ConditionUnknown && ready.Reason == fluxmeta.ProgressingReason:
+		return Progress{Detail: fmt.Sprintf("Flux first finishes what it is doing, which takes %s at most", release.GetTimeout().Duration)}
 	}
 	return Progress{}
 }

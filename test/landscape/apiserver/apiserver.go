@@ -140,6 +140,27 @@ func (s Server) Stop(ctx context.Context) error {
 	return nil
 }
 
+// Interrupt kills the server, as a crash or a cut connection does. Its data stays, and resume brings it back at the same address.
+func (s Server) Interrupt(ctx context.Context) (resume func(context.Context) error, err error) {
+	record, found, err := s.site.Processes().Lookup(s.process())
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("the API server %s does not run", s.Name)
+	}
+	if err := s.site.Processes().Kill(ctx, s.process()); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		again, err := s.ensure(s.process(), func() (process.Spec, error) { return record.Spec, nil })
+		if err != nil {
+			return err
+		}
+		return again.Await(ctx, 2*time.Minute, s.Ready)
+	}, nil
+}
+
 // Ready says whether the server answers that it is ready.
 func (s Server) Ready(ctx context.Context) error {
 	config, err := s.RESTConfig()
