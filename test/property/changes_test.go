@@ -17,8 +17,8 @@ import (
 // change is one step of a path.
 type change struct {
 	name string
-	// edit must not depend on earlier steps: shrinking drops some of them.
-	edit func(*input)
+	// edit changes an input, given the one at the start. It must not depend on earlier steps: shrinking drops some of them.
+	edit func(to, start *input)
 	// rounds of reconciling that follow, before the next change; settled: as many as it takes.
 	rounds int
 	// restart: the operator is started anew before the change.
@@ -50,8 +50,15 @@ type field struct {
 
 const unpublished = "9.9.9"
 
-// path is a random sequence of up to ten changes. They are of few fields, so that many come back to what was changed before.
-func path(random *rand.Rand) []change {
+// path is a random sequence of up to ten changes.
+type path struct {
+	// everything is set at the start, or only what must be.
+	everything bool
+	steps      []change
+}
+
+// newPath has changes of few fields, so that many come back to what was changed before.
+func newPath(random *rand.Rand) path {
 	all := fields()
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	all = all[:1+random.IntN(6)]
@@ -61,20 +68,17 @@ func path(random *rand.Rand) []change {
 		steps[i].rounds = []int{0, 1, 2, settled}[random.IntN(4)]
 		steps[i].restart = random.IntN(10) == 0
 	}
-	return steps
+	return path{everything: random.IntN(2) == 0, steps: steps}
 }
 
 func (f field) change(random *rand.Rand) change {
 	switch choice := random.IntN(len(f.set) + 2); {
 	case choice < len(f.set):
-		return change{name: fmt.Sprintf("set %s to value %d", f.name, choice), edit: f.set[choice]}
+		return change{name: fmt.Sprintf("set %s to value %d", f.name, choice), edit: func(to, _ *input) { f.set[choice](to) }}
 	case choice == len(f.set) && f.unset != nil:
-		return change{name: "unset " + f.name, edit: f.unset}
+		return change{name: "unset " + f.name, edit: func(to, _ *input) { f.unset(to) }}
 	default:
-		return change{name: "restore " + f.name, edit: func(to *input) {
-			from := start()
-			f.restore(to, &from)
-		}}
+		return change{name: "restore " + f.name, edit: f.restore}
 	}
 }
 
@@ -114,9 +118,8 @@ func fields() []field {
 }
 
 func chartFields() []field {
-	// The start says nothing about charts, so to restore one field is to unset it.
 	optional := func(name string, unset func(*input), set ...func(*input)) field {
-		return field{name: "charts." + name, set: set, unset: unset, restore: func(to, _ *input) { unset(to) }}
+		return field{name: "charts." + name, set: set, unset: unset, restore: func(to, from *input) { to.Config.Charts = from.copy().Config.Charts }}
 	}
 	return []field{
 		optional("*", func(i *input) { i.Config.Charts = nil }, func(i *input) {

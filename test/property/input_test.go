@@ -61,9 +61,9 @@ var (
 
 const imageDigest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// start is the input before the first change, and what "restore" goes back to.
-func start() input {
-	return input{
+// start is the input before the first change, and what "restore" goes back to: with as little as possible, or with everything that there is.
+func start(everything bool) input {
+	in := input{
 		Velero:     v1alpha1.VeleroSpec{Version: "v1.17.1", Plugins: []v1alpha1.Plugin{{Name: "aws", Version: "v1.13.0"}}},
 		ConfigName: v1alpha1.DefaultProviderConfigName,
 		Config:     v1alpha1.ProviderConfigSpec{AvailableImages: offer("velero/velero"), ImagePullSecrets: references(pullA)},
@@ -72,6 +72,16 @@ func start() input {
 		},
 		Token: "token-0",
 	}
+	if everything {
+		in.Config.CABundleRef = &v1alpha1.ConfigMapKeyReference{Name: customCA.Name, Key: "ca-bundle.crt"}
+		in.Config.ImagePullSecrets = references(pullA, pullB)
+		in.Config.FluxShard = "shard0"
+		in.Config.Charts = &v1alpha1.Charts{
+			Repository: "oci://charts.example/everything", Version: "0.1.0", PullSecret: &references(chartcrd)[0], ProxySecretRef: &references(proxy)[0],
+			Verify: &v1alpha1.ChartVerification{Provider: "cosign", SecretRef: references(cosign)[0]},
+		}
+	}
+	return in
 }
 
 func offer(server string) []v1alpha1.AvailableImage {
@@ -118,7 +128,12 @@ func publicKey(n int) content {
 	if err != nil {
 		panic(err)
 	}
-	return content{corev1.SecretTypeOpaque, map[string]string{"cosign.pub": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}}
+	name := "cosign.pub"
+	if n > 1 {
+		// So must a key that was renamed.
+		name = "next.pub"
+	}
+	return content{corev1.SecretTypeOpaque, map[string]string{name: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}}
 }
 
 func key(n int) ed25519.PrivateKey {
@@ -144,7 +159,7 @@ func certificate(n int) string {
 // mended is an input that can be had, with as little changed as possible.
 func (i input) mended() input {
 	i = i.copy()
-	good := start()
+	good := start(false)
 	if i.ConfigName == "" {
 		i.ConfigName = good.ConfigName
 	}

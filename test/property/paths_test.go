@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,45 +40,54 @@ func TestPathIndependence(t *testing.T) {
 
 func walkOne(t *testing.T, seed uint64) {
 	t.Helper()
-	steps := path(rand.New(rand.NewPCG(seed, 0)))
-	if err := walk(t.Context(), steps); err != nil {
-		steps, err = shrunk(t.Context(), steps, err)
-		lines := make([]string, 0, len(steps))
-		for _, step := range steps {
-			lines = append(lines, "  "+step.String())
-		}
-		t.Errorf("seed %d, minimised to\n%s\n%v", seed, strings.Join(lines, "\n"), err)
+	path := newPath(rand.New(rand.NewPCG(seed, 0)))
+	if err := path.walk(t.Context()); err != nil {
+		path, err = path.shrunk(t.Context(), err)
+		t.Errorf("seed %d, minimised to\n%s%v", seed, path, err)
 	}
 }
 
 // shrunk drops steps as long as the rest fails too.
-func shrunk(ctx context.Context, steps []change, failure error) ([]change, error) {
-	for i := 0; i < len(steps); {
-		fewer := slices.Delete(slices.Clone(steps), i, i+1)
-		if err := walk(ctx, fewer); err != nil {
-			steps, failure, i = fewer, err, 0
+func (p path) shrunk(ctx context.Context, failure error) (path, error) {
+	for i := 0; i < len(p.steps); {
+		fewer := path{everything: p.everything, steps: slices.Delete(slices.Clone(p.steps), i, i+1)}
+		if err := fewer.walk(ctx); err != nil {
+			p, failure, i = fewer, err, 0
 			continue
 		}
 		i++
 	}
-	return steps, failure
+	return p, failure
 }
 
-// walk takes a path and says how its end differs from that of a fresh start.
-func walk(ctx context.Context, steps []change) error {
-	walked, err := newWorld(ctx, start())
+// String has one line for each step.
+func (p path) String() string {
+	lines := "  start with as little as possible\n"
+	if p.everything {
+		lines = "  start with everything\n"
+	}
+	for _, step := range p.steps {
+		lines += "  " + step.String() + "\n"
+	}
+	return lines
+}
+
+// walk takes the path and says how its end differs from that of a fresh start.
+func (p path) walk(ctx context.Context) error {
+	begin := start(p.everything)
+	walked, err := newWorld(ctx, begin)
 	if err != nil {
 		return err
 	}
 	if err := walked.settle(ctx); err != nil {
 		return fmt.Errorf("at the start: %w", err)
 	}
-	for _, step := range steps {
+	for _, step := range p.steps {
 		if step.restart {
 			walked.restart()
 		}
 		changed := walked.input.copy()
-		step.edit(&changed)
+		step.edit(&changed, &begin)
 		if err := walked.take(ctx, changed, step.rounds); err != nil {
 			return fmt.Errorf("after %q: %w", step.name, err)
 		}
