@@ -15,6 +15,8 @@ var lifecycle = []part{
 	{"waves", waves},
 	{"token", onboardingToken},
 	{"upgrade", upgrades},
+	// Last: it takes Flux's CRDs away from everybody for a while.
+	{"deletion", deletions},
 }
 
 type part struct {
