@@ -75,6 +75,8 @@ type Outcome struct {
 type Waiting struct {
 	Reason, Message string
 	Failed          bool
+	// Unwatched: nothing will tell when it comes, so one has to look again.
+	Unwatched bool
 }
 
 // Ensure makes sure that access is requested, and says what is granted. Without a control plane nothing is requested, since the requests
@@ -139,7 +141,10 @@ func (a *Access) request(ctx context.Context, velero types.NamespacedName, names
 	}
 	version, err := a.guard(ctx, names, types.NamespacedName{Namespace: request.Namespace, Name: request.Status.SecretRef.Name})
 	if apierrors.IsNotFound(err) {
-		return plan.Grant{}, pending(id), nil
+		// Its ClusterProvider makes it anew, without our label, so without an event for us.
+		waiting := pending(id)
+		waiting.Unwatched = true
+		return plan.Grant{}, waiting, nil
 	}
 	if err != nil {
 		return plan.Grant{}, nil, fmt.Errorf("guard the credentials of access %q: %w", id, err)
@@ -191,6 +196,9 @@ func (a *Access) guard(ctx context.Context, names plan.Names, key types.Namespac
 		return plan.Version{}, err
 	}
 	if !secret.DeletionTimestamp.IsZero() {
+		if err := a.letGo(ctx, secret); err != nil {
+			return plan.Version{}, err
+		}
 		return plan.Version{}, apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
 	}
 	before := secret.DeepCopy()
@@ -200,4 +208,17 @@ func (a *Access) guard(ctx context.Context, names plan.Names, key types.Namespac
 		}
 	}
 	return plan.Version{UID: secret.UID, ResourceVersion: secret.ResourceVersion}, nil
+}
+
+// letGo lets a Secret go that somebody deleted to get a new one: the request stands, so its ClusterProvider makes it anew. What is deleted
+// with its whole namespace does not come again, and is kept for the uninstall.
+func (a *Access) letGo(ctx context.Context, secret *metav1.PartialObjectMetadata) error {
+	namespace := &corev1.Namespace{}
+	if err := a.reader.Get(ctx, types.NamespacedName{Name: secret.Namespace}, namespace); err != nil {
+		return fmt.Errorf("look whether the namespace is being deleted: %w", err)
+	}
+	if !namespace.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return a.withoutFinalizer(ctx, secret, plan.Finalizer)
 }

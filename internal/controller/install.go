@@ -42,7 +42,7 @@ func (r *Reconciler) install(ctx context.Context, velero *v1alpha1.Velero) (stat
 		Server:       status.Release{HelmRelease: observed.Releases[plan.ServerRelease]},
 	}
 	if waiting := outcome.Waiting; waiting != nil {
-		observation.Access = status.Access{Reason: waiting.Reason, Message: waiting.Message, Failed: waiting.Failed}
+		observation.Access = status.Access{Reason: waiting.Reason, Message: waiting.Message, Failed: waiting.Failed, Unwatched: waiting.Unwatched}
 	}
 	if blocked != nil || outcome.Waiting != nil {
 		return observation, nil

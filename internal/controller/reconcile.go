@@ -87,6 +87,9 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 	if err := r.writeStatus(ctx, velero, observation); err != nil {
 		return ctrl.Result{}, err
 	}
+	if observation.Access.Unwatched {
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	}
 	return ctrl.Result{RequeueAfter: wait.Jitter(resync, resyncJitter)}, nil
 }
 

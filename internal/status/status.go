@@ -29,6 +29,8 @@ type Access struct {
 	// Reason and Message say what is waited for while access is not granted; both are for the user. Failed: a person must act.
 	Reason, Message string
 	Failed          bool
+	// Unwatched: no event will say that it changed.
+	Unwatched bool
 }
 
 // Release is one release as it is wanted and as it is seen on the platform.

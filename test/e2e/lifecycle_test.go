@@ -17,6 +17,7 @@ var lifecycle = []part{
 	{"upgrade", upgrades},
 	// Last: it takes Flux's CRDs away from everybody for a while.
 	{"deletion", deletions},
+	{"secrets", secrets},
 }
 
 type part struct {
