@@ -99,50 +99,57 @@ func imagePullSecrets(t *testing.T, tenant tenant) {
 	}
 }
 
-// credentials are what the server works with on its control plane.
+// credentials are those of the server on its control plane, and those of Flux on both clusters.
 func credentials(t *testing.T, tenant tenant) {
-	for _, end := range []struct {
-		state string
-		do    func(*testing.T, *corev1.Secret)
-	}{
-		{"their token is renewed", func(t *testing.T, secret *corev1.Secret) { renewAccess(t, secret, "") }},
-		{"their Secret is deleted", func(t *testing.T, secret *corev1.Secret) { must(t, platform.Delete(t.Context(), secret)) }},
-	} {
-		t.Run("control plane credentials: "+end.state+" | the new ones are in the pod's Secret, and the pod is not restarted", func(t *testing.T) {
-			pod := tenant.podState(t)
-			_, before := tenant.mountedCredentials(t)
-			end.do(t, tenant.grantedSecret(t, access.Server))
-			eventually(t, reached, "the new token is on the workload cluster", func(context.Context) error {
-				if _, token := tenant.mountedCredentials(t); string(token) == string(before) {
-					return errors.New("it is still the old one")
-				}
-				return nil
-			})
-			tenant.awaitReady(t)
-			tenant.assertNotRestarted(t, pod)
-			tenant.assertServerReachesControlPlane(t)
-		})
-	}
-	for _, id := range []string{access.Workload, access.ControlPlane} {
-		t.Run("credentials of Flux ("+id+"): their Secret is deleted | Flux works on with new ones", func(t *testing.T) {
-			pod := tenant.podState(t)
-			old := tenant.grantedSecret(t, id)
-			must(t, platform.Delete(t.Context(), old))
-			eventually(t, reached, "a new Secret comes", func(ctx context.Context) error {
-				secret := &corev1.Secret{}
-				if err := platform.Get(ctx, client.ObjectKeyFromObject(old), secret); err != nil {
-					return err
-				}
-				if secret.UID == old.UID || !slices.Contains(secret.Finalizers, plan.Finalizer) {
-					return errors.New("it is still the old one, or not guarded")
-				}
-				return nil
-			})
-			tenant.awaitQuiet(t)
-			tenant.awaitReady(t)
-			tenant.assertNotRestarted(t, pod)
-		})
-	}
+	t.Run("control plane credentials: the token is renewed | it is in the pod's Secret, and the pod is not restarted", func(t *testing.T) {
+		tenant.assertNewToken(t, func(secret *corev1.Secret) { renewAccess(t, secret, "") })
+	})
+	t.Run("control plane credentials: their Secret is deleted | new ones are in the pod's Secret, and the pod is not restarted", func(t *testing.T) {
+		tenant.assertNewToken(t, func(secret *corev1.Secret) { must(t, platform.Delete(t.Context(), secret)) })
+	})
+	t.Run("credentials of Flux: their Secrets are deleted | Flux works on with new ones, and the pod is not restarted", func(t *testing.T) {
+		pod := tenant.podState(t)
+		for _, id := range []string{access.Workload, access.ControlPlane} {
+			tenant.replaceCredentials(t, id)
+		}
+		tenant.awaitQuiet(t)
+		tenant.awaitReady(t)
+		tenant.assertNotRestarted(t, pod)
+	})
+}
+
+// assertNewToken waits until another token than before is where the pod reads it, and uses it.
+func (s tenant) assertNewToken(t *testing.T, replace func(*corev1.Secret)) {
+	t.Helper()
+	pod := s.podState(t)
+	_, before := s.mountedCredentials(t)
+	replace(s.grantedSecret(t, access.Server))
+	eventually(t, reached, "the new token is on the workload cluster", func(context.Context) error {
+		if _, token := s.mountedCredentials(t); string(token) == string(before) {
+			return errors.New("it is still the old one")
+		}
+		return nil
+	})
+	s.awaitReady(t)
+	s.assertNotRestarted(t, pod)
+	s.assertServerReachesControlPlane(t)
+}
+
+// replaceCredentials deletes the Secret of an access and waits for another one, which is guarded as the first one was.
+func (s tenant) replaceCredentials(t *testing.T, id string) {
+	t.Helper()
+	old := s.grantedSecret(t, id)
+	must(t, platform.Delete(t.Context(), old))
+	eventually(t, reached, "a new Secret comes", func(ctx context.Context) error {
+		secret := &corev1.Secret{}
+		if err := platform.Get(ctx, client.ObjectKeyFromObject(old), secret); err != nil {
+			return err
+		}
+		if secret.UID == old.UID || !slices.Contains(secret.Finalizers, plan.Finalizer) {
+			return errors.New("it is still the old one, or not guarded")
+		}
+		return nil
+	})
 }
 
 // grantedSecret is the kubeconfig Secret of one of the tenant's AccessRequests.

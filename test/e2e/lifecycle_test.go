@@ -15,9 +15,9 @@ var lifecycle = []part{
 	{"waves", waves},
 	{"token", onboardingToken},
 	{"upgrade", upgrades},
+	{"secrets", secrets},
 	// Last: it takes Flux's CRDs away from everybody for a while.
 	{"deletion", deletions},
-	{"secrets", secrets},
 }
 
 type part struct {
