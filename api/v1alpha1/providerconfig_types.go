@@ -37,6 +37,7 @@ type ProviderConfigSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(s, s.name != 'velero-control-plane' && !s.name.startsWith('velero-proxy-') && !s.name.startsWith('sh.helm.release.'))",message="the names velero-control-plane, velero-proxy-* and sh.helm.release.* are used by the server chart; rename the Secret"
 	ImagePullSecrets []SecretReference `json:"imagePullSecrets,omitempty"`
 
 	// charts says where Flux gets the two charts from.
@@ -96,7 +97,7 @@ type AvailableImage struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|[[][a-fA-F0-9:]+[]])(:[0-9]{1,5})?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",messageExpression="'image \"' + self + '\" must be a lower case repository without scheme, tag or digest; its versions are listed in versions'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|[[][a-fA-F0-9:]+[]])(:[0-9]{1,5})?/)?[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)*$')",messageExpression="'image \"' + self + '\" must be a lower case repository without scheme, tag or digest; its versions are listed in versions'"
 	Image string `json:"image"`
 }
 

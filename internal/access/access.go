@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/openmcp-project/controller-utils/pkg/logging"
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
 	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
 	"github.com/openmcp-project/openmcp-operator/lib/clusteraccess/advanced"
@@ -82,6 +83,15 @@ type Waiting struct {
 // Ensure makes sure that access is requested, and says what is granted. Without a control plane nothing is requested, since the requests
 // would create, and leak, the control plane's namespace.
 func (a *Access) Ensure(ctx context.Context, velero types.NamespacedName) (Outcome, error) {
+	return a.outcome(ctx, velero, a.request)
+}
+
+// Look says what was granted before, and requests nothing.
+func (a *Access) Look(ctx context.Context, velero types.NamespacedName) (Outcome, error) {
+	return a.outcome(ctx, velero, a.grant)
+}
+
+func (a *Access) outcome(ctx context.Context, velero types.NamespacedName, look func(context.Context, types.NamespacedName, plan.Names, string) (plan.Grant, *Waiting, error)) (Outcome, error) {
 	names, err := plan.NamesOf(velero)
 	if err != nil {
 		return Outcome{}, err
@@ -92,7 +102,7 @@ func (a *Access) Ensure(ctx context.Context, velero types.NamespacedName) (Outco
 	var outcome Outcome
 	grants := map[string]*plan.Grant{ControlPlane: &outcome.Grants.ControlPlane, Server: &outcome.Grants.Server, Workload: &outcome.Grants.Workload}
 	for _, id := range ids {
-		grant, waiting, err := a.request(ctx, velero, names, id)
+		grant, waiting, err := look(ctx, velero, names, id)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -109,29 +119,55 @@ func (a *Access) controlPlane(ctx context.Context, velero types.NamespacedName, 
 	request := &clustersv1alpha1.ClusterRequest{}
 	err := a.client.Get(ctx, types.NamespacedName{Namespace: names.TenantNamespace, Name: velero.Name}, request)
 	if apierrors.IsNotFound(err) {
-		return &Waiting{Failed: true, Reason: v1alpha1.ReasonControlPlaneNotFound, Message: fmt.Sprintf(
+		return &Waiting{Reason: v1alpha1.ReasonControlPlaneNotFound, Message: fmt.Sprintf(
 			"there is no control plane %q in namespace %q; a Velero is installed on the control plane that has its own name and namespace", velero.Name, velero.Namespace)}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for the control plane: %w", err)
 	}
 	if !request.DeletionTimestamp.IsZero() {
-		return &Waiting{Failed: true, Reason: v1alpha1.ReasonControlPlaneDeleting, Message: fmt.Sprintf(
+		return &Waiting{Reason: v1alpha1.ReasonControlPlaneDeleting, Message: fmt.Sprintf(
 			"the control plane %q is being deleted", velero.Name)}, nil
 	}
 	return nil, nil
 }
 
-// request ensures one AccessRequest and says what it grants.
+// request ensures one AccessRequest and says what it grants. A request of our name that is not ours is reported, never adopted.
 func (a *Access) request(ctx context.Context, velero types.NamespacedName, names plan.Names, id string) (plan.Grant, *Waiting, error) {
-	// The library asks to be called again after a while; the watch on its requests does that better.
-	if _, err := a.requests[id].Reconcile(ctx, reconcile.Request{NamespacedName: velero}); err != nil {
+	// The library asks to be called again after a while; the watch on its requests does that better. It also logs every call.
+	quiet := logging.NewContext(ctx, logging.Discard())
+	if _, err := a.requests[id].Reconcile(quiet, reconcile.Request{NamespacedName: velero}); err != nil {
+		if a.foreign(ctx, requestKey(velero, names, id), names) {
+			return plan.Grant{}, &Waiting{Failed: true, Reason: v1alpha1.ReasonNameConflict, Message: fmt.Sprintf(
+				"a request for access to the %s exists already and belongs to somebody else; a platform operator must remove it", subject(id))}, nil
+		}
 		return plan.Grant{}, nil, fmt.Errorf("request access %q: %w", id, err)
 	}
+	grant, waiting, err := a.grant(ctx, velero, names, id)
+	if waiting != nil && waiting.Reason == v1alpha1.ReasonWaitingForConfiguration {
+		// Requested a moment ago, and not in the cache yet.
+		waiting = pending(id)
+	}
+	return grant, waiting, err
+}
+
+// foreign says whether one of the objects that a request consists of belongs to somebody else. It is asked past the cache, which holds only
+// ours, when the library failed.
+func (a *Access) foreign(ctx context.Context, key types.NamespacedName, names plan.Names) bool {
+	for _, object := range []client.Object{&clustersv1alpha1.AccessRequest{}, &clustersv1alpha1.ClusterRequest{}} {
+		if err := a.reader.Get(ctx, key, object); err == nil && object.GetLabels()[plan.InstanceLabel] != names.Instance {
+			return true
+		}
+	}
+	return false
+}
+
+// grant says what a request grants.
+func (a *Access) grant(ctx context.Context, velero types.NamespacedName, names plan.Names, id string) (plan.Grant, *Waiting, error) {
 	request := &clustersv1alpha1.AccessRequest{}
 	err := a.client.Get(ctx, requestKey(velero, names, id), request)
 	if apierrors.IsNotFound(err) {
-		return plan.Grant{}, pending(id), nil
+		return plan.Grant{}, &Waiting{Reason: v1alpha1.ReasonWaitingForConfiguration, Message: "access is requested as soon as the configuration is valid"}, nil
 	}
 	if err != nil {
 		return plan.Grant{}, nil, fmt.Errorf("read access %q: %w", id, err)
@@ -155,7 +191,7 @@ func (a *Access) request(ctx context.Context, velero types.NamespacedName, names
 // judge says why a request does not count as granted. A grant of an older generation does not: it has the rights of before.
 func judge(request *clustersv1alpha1.AccessRequest, id string) *Waiting {
 	switch {
-	case request.Status.IsDenied():
+	case request.Status.IsDenied() && request.Status.ObservedGeneration == request.Generation:
 		return &Waiting{Failed: true, Reason: v1alpha1.ReasonAccessDenied, Message: fmt.Sprintf("the platform denied access to the %s", subject(id))}
 	case !request.DeletionTimestamp.IsZero(), !request.Status.IsGranted(), request.Status.ObservedGeneration != request.Generation,
 		request.Status.SecretRef == nil, request.Status.SecretRef.Name == "":
@@ -211,14 +247,20 @@ func (a *Access) guard(ctx context.Context, names plan.Names, key types.Namespac
 }
 
 // letGo lets a Secret go that somebody deleted to get a new one: the request stands, so its ClusterProvider makes it anew. What is deleted
-// with its whole namespace does not come again, and is kept for the uninstall.
+// with its whole namespace does not come again, and is kept for the uninstall; so is what a HelmRelease needs that is being deleted, since Flux
+// would drop that as soon as it finds the Secret missing.
 func (a *Access) letGo(ctx context.Context, secret *metav1.PartialObjectMetadata) error {
-	namespace := &corev1.Namespace{}
-	if err := a.reader.Get(ctx, types.NamespacedName{Name: secret.Namespace}, namespace); err != nil {
-		return fmt.Errorf("look whether the namespace is being deleted: %w", err)
+	if terminating, err := a.terminating(ctx, secret.Namespace); terminating || err != nil {
+		return err
 	}
-	if !namespace.DeletionTimestamp.IsZero() {
-		return nil
+	releases, err := a.releasesWith(ctx, secret.Namespace, []string{secret.Name})
+	if err != nil {
+		return err
+	}
+	for i := range releases {
+		if !releases[i].DeletionTimestamp.IsZero() {
+			return nil
+		}
 	}
 	return a.withoutFinalizer(ctx, secret, plan.Finalizer)
 }

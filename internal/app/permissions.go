@@ -24,17 +24,32 @@ func rule(groups, resources []string, verbs ...string) rbacv1.PolicyRule {
 
 func list(items ...string) []string { return items }
 
+// definitions are rights on CRDs of these names only; create cannot be limited to names.
+func definitions(names []string, verbs ...string) []rbacv1.PolicyRule {
+	group, resource := list("apiextensions.k8s.io"), list("customresourcedefinitions")
+	return []rbacv1.PolicyRule{
+		{APIGroups: group, Resources: resource, ResourceNames: names, Verbs: verbs},
+		rule(group, resource, "create"),
+	}
+}
+
+// veleroCRDs are the CRDs of chart velero-control-plane.
+var veleroCRDs = list(
+	"backuprepositories.velero.io", "backups.velero.io", "backupstoragelocations.velero.io", "datadownloads.velero.io", "datauploads.velero.io",
+	"deletebackuprequests.velero.io", "downloadrequests.velero.io", "podvolumebackups.velero.io", "podvolumerestores.velero.io",
+	"restores.velero.io", "schedules.velero.io", "serverstatusrequests.velero.io", "volumesnapshotlocations.velero.io",
+)
+
 func both(a, b []string) []string { return append(append([]string{}, a...), b...) }
 
 // PlatformInit is what init does on the platform cluster: install its CRDs, get access to the onboarding cluster, register its API.
 func PlatformInit() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		rule(list("apiextensions.k8s.io"), list("customresourcedefinitions"), "get", "create", "update", "patch"),
+	return append(definitions(list("providerconfigs."+v1alpha1.GroupVersion.Group), "get", "update", "patch"),
 		rule(list("clusters.openmcp.cloud"), list("accessrequests", "clusterrequests"), "get", "create", "update", "patch"),
 		rule(list(""), list("secrets"), "get"),
 		rule(list("openmcp.cloud"), list("serviceproviders"), "get"),
 		rule(list("openmcp.cloud"), list("serviceproviders/status"), "patch"),
-	}
+	)
 }
 
 // PlatformRun is what run does on the platform cluster. Secrets are listed and watched as metadata only, which the API server cannot tell apart.
@@ -56,9 +71,7 @@ func PlatformRun() []rbacv1.PolicyRule {
 
 // onboardingInit is what init does on the onboarding cluster: install its CRDs.
 func onboardingInit() []clustersv1alpha1.PermissionsRequest {
-	return []clustersv1alpha1.PermissionsRequest{{Rules: []rbacv1.PolicyRule{
-		rule(list("apiextensions.k8s.io"), list("customresourcedefinitions"), "get", "create", "update", "patch"),
-	}}}
+	return []clustersv1alpha1.PermissionsRequest{{Rules: definitions(list("veleros."+v1alpha1.GroupVersion.Group), "get", "update", "patch")}}
 }
 
 // onboardingRun is what run does on the onboarding cluster: follow the Veleros and tell their users about them.
@@ -83,13 +96,13 @@ func tenantPermissions() access.Permissions {
 // controlPlane is what Flux does with chart velero-control-plane, and what a deletion looks at. The namespaced parts are granted for all
 // namespaces, since a Role goes with its namespace: when a tenant deletes namespace velero, Flux must be able to bring it back.
 func controlPlane() []clustersv1alpha1.PermissionsRequest {
-	return []clustersv1alpha1.PermissionsRequest{{Rules: []rbacv1.PolicyRule{
-		rule(list("apiextensions.k8s.io"), list("customresourcedefinitions"), both(read, write)...),
+	return []clustersv1alpha1.PermissionsRequest{{Rules: append(definitions(veleroCRDs, "get", "update", "patch", "delete"),
+		rule(list("apiextensions.k8s.io"), list("customresourcedefinitions"), "list", "watch"),
 		rule(list(""), list("namespaces"), both(read, list("create", "update", "patch"))...),
 		rule(list(""), list("secrets"), both(read, write)...),
 		rule(list("apps"), list("deployments"), both(read, write)...),
 		rule(list("velero.io"), list("*"), "list"),
-	}}}
+	)}}
 }
 
 // workload is what Flux does with chart velero-server, in the tenant's namespace only, and what a deletion does with that namespace.

@@ -28,22 +28,22 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s %q exists already and belongs to somebody else", e.Kind, e.Name)
 }
 
-// ApplySource creates the OCIRepository, or corrects it when it differs from what is wanted.
-func (p *Platform) ApplySource(ctx context.Context, current, wanted *sourcev1.OCIRepository) error {
+// ApplySource creates the OCIRepository, or corrects it when it differs from what is wanted, and returns it as it is then.
+func (p *Platform) ApplySource(ctx context.Context, current, wanted *sourcev1.OCIRepository) (*sourcev1.OCIRepository, error) {
 	if current == nil {
-		return p.create(ctx, wanted, &sourcev1.OCIRepository{}, sourcev1.OCIRepositoryKind)
+		return wanted, p.create(ctx, wanted, &sourcev1.OCIRepository{}, sourcev1.OCIRepositoryKind)
 	}
 	if !current.DeletionTimestamp.IsZero() {
-		return nil
+		return current, nil
 	}
 	changed := current.DeepCopy()
 	changed.Spec = wanted.Spec
 	changed.Spec.Suspend = current.Spec.Suspend
 	adjustMetadata(changed, wanted)
 	if equality.Semantic.DeepEqual(current, changed) {
-		return nil
+		return current, nil
 	}
-	return p.patch(ctx, current, changed, sourcev1.OCIRepositoryKind)
+	return changed, p.patch(ctx, current, changed, sourcev1.OCIRepositoryKind)
 }
 
 // ApplyRelease creates the HelmRelease, or corrects it when it differs from what is wanted, and returns it as it is then.
@@ -81,8 +81,8 @@ func corrected(current, wanted *helmv2.HelmRelease) *helmv2.HelmRelease {
 	return changed
 }
 
-// create makes an object. When there is one of that name already, it is either a conflict, or ours and not in the cache yet; then the
-// cache's next event brings us back.
+// create makes an object. When there is one of that name already, it is a conflict; or ours and not in the cache yet, and then the cache's
+// next event brings us back; or ours without the label that the cache selects by, which it gets again.
 func (p *Platform) create(ctx context.Context, wanted, existing client.Object, kind string) error {
 	err := p.client.Create(ctx, wanted)
 	if !apierrors.IsAlreadyExists(err) {
@@ -94,7 +94,12 @@ func (p *Platform) create(ctx context.Context, wanted, existing client.Object, k
 	if existing.GetLabels()[plan.InstanceLabel] != wanted.GetLabels()[plan.InstanceLabel] {
 		return &ConflictError{Kind: kind, Name: wanted.GetName()}
 	}
-	return nil
+	if existing.GetLabels()[plan.ManagedByLabel] == plan.ProviderName {
+		return nil
+	}
+	labelled := existing.DeepCopyObject().(client.Object)
+	labelled.SetLabels(merged(labelled.GetLabels(), wanted.GetLabels()))
+	return p.patch(ctx, existing, labelled, kind)
 }
 
 func (p *Platform) patch(ctx context.Context, current, changed client.Object, kind string) error {

@@ -2,15 +2,17 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
 	"github.com/openmcp-project/service-provider-velero/fluxgen"
+	"github.com/openmcp-project/service-provider-velero/internal/access"
 	"github.com/openmcp-project/service-provider-velero/internal/cluster"
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 	"github.com/openmcp-project/service-provider-velero/internal/status"
@@ -31,7 +33,7 @@ func (r *Reconciler) install(ctx context.Context, velero *v1alpha1.Velero) (stat
 	if err != nil {
 		return status.Observation{}, err
 	}
-	outcome, err := r.Access.Ensure(ctx, client.ObjectKeyFromObject(velero))
+	outcome, err := r.access(ctx, velero, blocked)
 	if err != nil {
 		return status.Observation{}, err
 	}
@@ -44,8 +46,11 @@ func (r *Reconciler) install(ctx context.Context, velero *v1alpha1.Velero) (stat
 	if waiting := outcome.Waiting; waiting != nil {
 		observation.Access = status.Access{Reason: waiting.Reason, Message: waiting.Message, Failed: waiting.Failed, Unwatched: waiting.Unwatched}
 	}
-	if blocked != nil || outcome.Waiting != nil {
+	if outcome.Waiting != nil {
 		return observation, nil
+	}
+	if blocked != nil {
+		return observation, r.renewIdentity(ctx, names, outcome.Grants, observed)
 	}
 	err = r.apply(ctx, velero, resolved, outcome.Grants, observed, &observation)
 	if conflict := blockedBy(err); conflict != nil {
@@ -53,6 +58,15 @@ func (r *Reconciler) install(ctx context.Context, velero *v1alpha1.Velero) (stat
 		return observation, nil
 	}
 	return observation, err
+}
+
+// access requests what is needed. While the configuration cannot be used it only looks at what was granted before: nobody should hold an
+// administrator's rights on a control plane for a server that is not there.
+func (r *Reconciler) access(ctx context.Context, velero *v1alpha1.Velero, blocked *plan.Blocked) (access.Outcome, error) {
+	if blocked != nil {
+		return r.Access.Look(ctx, client.ObjectKeyFromObject(velero))
+	}
+	return r.Access.Ensure(ctx, client.ObjectKeyFromObject(velero))
 }
 
 func (r *Reconciler) resolve(ctx context.Context, velero *v1alpha1.Velero) (*plan.Plan, *plan.Blocked, error) {
@@ -74,19 +88,19 @@ func (r *Reconciler) resolve(ctx context.Context, velero *v1alpha1.Velero) (*pla
 // apply writes what differs: first the Secrets that the rest refers to, then the releases, then it removes what nothing refers to any more.
 func (r *Reconciler) apply(ctx context.Context, velero *v1alpha1.Velero, resolved *plan.Plan, grants plan.Grants, observed cluster.Observation, observation *status.Observation) error {
 	secrets := resolved.Secrets(grants)
-	for _, secret := range secrets {
-		blocked, err := r.generate(ctx, resolved, secret, observed)
-		if blocked != nil || err != nil {
-			observation.Blocked = blocked
-			return err
-		}
-	}
 	releases, err := resolved.Releases(grants)
 	if err != nil {
 		return fmt.Errorf("describe releases: %w", err)
 	}
-	if err := r.takeTurn(velero, resolved, releases, observed); err != nil {
-		return err
+	if err := r.takeTurn(velero, resolved, releases, secrets, observed); err != nil {
+		return errors.Join(err, r.renewIdentity(ctx, resolved.Names, grants, observed))
+	}
+	for _, secret := range secrets {
+		blocked, err := r.generate(ctx, resolved.Names, secret, observed, resolved.Generate)
+		if blocked != nil || err != nil {
+			observation.Blocked = blocked
+			return err
+		}
 	}
 	for i, seen := range []*status.Release{&observation.ControlPlane, &observation.Server} {
 		// The server needs the CRDs to start; once it is installed, each release goes its own way.
@@ -98,43 +112,38 @@ func (r *Reconciler) apply(ctx context.Context, velero *v1alpha1.Velero, resolve
 	return r.prune(ctx, secrets, observed, observation)
 }
 
-// takeTurn holds back what an edit of the ProviderConfig changes about a Velero that runs, with errNotItsTurn. Whatever its user changed is
-// done at once.
-func (r *Reconciler) takeTurn(velero *v1alpha1.Velero, resolved *plan.Plan, releases []fluxgen.Release, observed cluster.Observation) error {
-	if velero.Generation != velero.Status.ObservedGeneration {
+// renewIdentity keeps a server's own credentials up to date while nothing else about it may change: its configuration cannot be used or has
+// to wait. It needs the grants alone.
+func (r *Reconciler) renewIdentity(ctx context.Context, names plan.Names, grants plan.Grants, observed cluster.Observation) error {
+	wanted := plan.Identity(grants.Server)
+	if observed.Secrets[wanted.Name] == nil {
 		return nil
 	}
-	for _, release := range releases {
-		_, wanted, err := fluxgen.Render(release)
-		if err != nil {
-			return fmt.Errorf("generate release %q: %w", release.Name, err)
-		}
-		current := observed.Releases[release.Name]
-		if current == nil || !cluster.Differs(current, wanted) {
-			continue
-		}
-		if !r.waves.enter(client.ObjectKeyFromObject(velero), resolved.MaxConcurrent(), time.Now()) {
-			return errNotItsTurn
-		}
-		return nil
-	}
-	return nil
+	_, err := r.generate(ctx, names, wanted, observed, func(wanted plan.GeneratedSecret, contents map[plan.Source]plan.Content) (*corev1.Secret, *plan.Blocked) {
+		return plan.GenerateIdentity(names, wanted, contents)
+	})
+	return err
 }
 
 // generate brings one generated Secret up to date. What its sources hold is only read when they changed since.
-func (r *Reconciler) generate(ctx context.Context, resolved *plan.Plan, wanted plan.GeneratedSecret, observed cluster.Observation) (*plan.Blocked, error) {
-	if existing := observed.Secrets[wanted.Name]; existing != nil && existing.Annotations[plan.SourcesAnnotation] == wanted.Fingerprint {
+func (r *Reconciler) generate(ctx context.Context, names plan.Names, wanted plan.GeneratedSecret, observed cluster.Observation, build func(plan.GeneratedSecret, map[plan.Source]plan.Content) (*corev1.Secret, *plan.Blocked)) (*plan.Blocked, error) {
+	if upToDate(wanted, observed) {
 		return nil, nil
 	}
-	contents, err := r.Platform.Contents(ctx, resolved.Names, wanted.Sources)
+	contents, err := r.Platform.Contents(ctx, names, wanted.Sources)
 	if err != nil {
 		return nil, err
 	}
-	secret, blocked := resolved.Generate(wanted, contents)
+	secret, blocked := build(wanted, contents)
 	if blocked != nil {
 		return blocked, nil
 	}
 	return nil, r.Platform.ApplySecret(ctx, secret)
+}
+
+func upToDate(wanted plan.GeneratedSecret, observed cluster.Observation) bool {
+	existing := observed.Secrets[wanted.Name]
+	return existing != nil && existing.Annotations[plan.SourcesAnnotation] == wanted.Fingerprint
 }
 
 // release applies one release. A HelmRelease is switched to another chart only when Flux has fetched it: so a chart that does not exist
@@ -144,8 +153,8 @@ func (r *Reconciler) release(ctx context.Context, wanted fluxgen.Release, hold b
 	if err != nil {
 		return fmt.Errorf("generate release %q: %w", wanted.Name, err)
 	}
-	seen.Wanted, seen.Source = &wanted, observed.Sources[source.Name]
-	if err := r.Platform.ApplySource(ctx, seen.Source, source); err != nil {
+	seen.Wanted = &wanted
+	if seen.Source, err = r.Platform.ApplySource(ctx, observed.Sources[source.Name], source); err != nil {
 		return err
 	}
 	if hold || !fetched(seen.Source) && !installsFrom(seen.HelmRelease, source.Name) {

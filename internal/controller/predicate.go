@@ -14,8 +14,6 @@ import (
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
 	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
 	openmcpconst "github.com/openmcp-project/openmcp-operator/api/constants"
-
-	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
 )
 
 // intended passes changes of what is wanted: the spec, the operation annotation, the finalizers and the deletion. Our own status writes are
@@ -24,17 +22,6 @@ func intended[T client.Object]() predicate.TypedPredicate[T] {
 	return changed(func(object T) any {
 		return []any{object.GetGeneration(), object.GetAnnotations()[openmcpconst.OperationAnnotation], object.GetFinalizers()}
 	})
-}
-
-// settles passes Veleros that end to be changed, and those that are gone.
-func settles() predicate.TypedPredicate[*v1alpha1.Velero] {
-	progressing := string(v1alpha1.Progressing)
-	return predicate.TypedFuncs[*v1alpha1.Velero]{
-		CreateFunc: func(event.TypedCreateEvent[*v1alpha1.Velero]) bool { return false },
-		UpdateFunc: func(update event.TypedUpdateEvent[*v1alpha1.Velero]) bool {
-			return update.ObjectOld.Status.Phase == progressing && update.ObjectNew.Status.Phase != progressing
-		},
-	}
 }
 
 // changed passes creation and deletion, and updates that change what state returns, or that begin a deletion.
@@ -57,7 +44,7 @@ func releaseState(release *helmv2.HelmRelease) any {
 	}
 	return []any{
 		release.Generation, release.Labels, release.Finalizers, release.Status.ObservedGeneration, conditions(release.Status.Conditions), work,
-		release.Status.History, release.Status.Inventory,
+		release.Status.History, release.Status.LastAttemptedConfigDigest, release.Status.Inventory,
 	}
 }
 

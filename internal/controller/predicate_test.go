@@ -200,28 +200,6 @@ func TestOwnStatusWritesDoNotPass(t *testing.T) {
 	})
 }
 
-func TestSettledVelerosPass(t *testing.T) {
-	tests := map[string]struct {
-		before, after v1alpha1.InstancePhase
-		passes        bool
-	}{
-		"BecomesReady":    {v1alpha1.Progressing, v1alpha1.Ready, true},
-		"Fails":           {v1alpha1.Progressing, v1alpha1.Failed, true},
-		"IsBeingChanged":  {v1alpha1.Ready, v1alpha1.Progressing, false},
-		"StaysReady":      {v1alpha1.Ready, v1alpha1.Ready, false},
-		"StillInProgress": {v1alpha1.Progressing, v1alpha1.Progressing, false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			before, after := &v1alpha1.Velero{}, &v1alpha1.Velero{}
-			before.Status.Phase, after.Status.Phase = string(test.before), string(test.after)
-			if got := settles().Update(event.TypedUpdateEvent[*v1alpha1.Velero]{ObjectOld: before, ObjectNew: after}); got != test.passes {
-				t.Errorf("passes = %v", got)
-			}
-		})
-	}
-}
-
 func TestComesOrGoes(t *testing.T) {
 	config := &v1alpha1.ProviderConfig{}
 	filter := comesOrGoes[*v1alpha1.ProviderConfig]()

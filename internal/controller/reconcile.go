@@ -45,7 +45,8 @@ type Reconciler struct {
 	// Recorder writes Events on the onboarding cluster.
 	Recorder events.EventRecorder
 
-	waves waves
+	waves    waves
+	patience patience
 }
 
 // Reconcile brings one Velero one step further. Of the three outcomes, blocked and waiting end in the status, and the watches bring us back;
@@ -53,6 +54,7 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	velero := &v1alpha1.Velero{}
 	if err := r.Onboarding.Get(ctx, request.NamespacedName, velero); err != nil {
+		r.waves.leave(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if ignored(velero) {
@@ -60,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	result, err := r.reconcile(ctx, velero.DeepCopy())
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+	if apierrors.IsConflict(err) {
 		logf.FromContext(ctx).V(1).Info("an object changed in between, looking again", "cause", err.Error())
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
@@ -78,10 +80,8 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 		return ctrl.Result{}, err
 	}
 	observation, err := r.install(ctx, velero)
-	if errors.Is(err, errNotItsTurn) {
-		return ctrl.Result{RequeueAfter: wait.Jitter(turn, resyncJitter)}, nil
-	}
-	if err != nil {
+	queued := errors.Is(err, errNotItsTurn)
+	if err != nil && !queued {
 		return ctrl.Result{}, err
 	}
 	if err := r.writeStatus(ctx, velero, observation); err != nil {
@@ -89,6 +89,9 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 	}
 	if observation.Access.Unwatched {
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	}
+	if queued {
+		return ctrl.Result{RequeueAfter: wait.Jitter(turn, resyncJitter)}, nil
 	}
 	return ctrl.Result{RequeueAfter: wait.Jitter(resync, resyncJitter)}, nil
 }
@@ -113,8 +116,9 @@ func (r *Reconciler) patch(ctx context.Context, velero, before *v1alpha1.Velero,
 func (r *Reconciler) writeStatus(ctx context.Context, velero *v1alpha1.Velero, observation status.Observation) error {
 	before := velero.DeepCopy()
 	velero.Status = status.Compute(velero, observation, metav1.Now())
-	// Before the write: its event lets the next ones look whether it is their turn.
-	r.waves.settle(client.ObjectKeyFromObject(velero), velero.Status.Phase)
+	if velero.Status.Phase == string(v1alpha1.Ready) || !velero.DeletionTimestamp.IsZero() {
+		r.waves.leave(client.ObjectKeyFromObject(velero))
+	}
 	if !status.Changed(before.Status, velero.Status) {
 		return nil
 	}

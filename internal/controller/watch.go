@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -43,12 +44,13 @@ func (r *Reconciler) Setup(ctx context.Context, mgr ctrl.Manager, caches Caches)
 	if err := caches.Onboarding.IndexField(ctx, &v1alpha1.Velero{}, tenantIndex, tenantNamespace); err != nil {
 		return fmt.Errorf("index Veleros: %w", err)
 	}
+	r.waves.wake = make(chan event.TypedGenericEvent[*v1alpha1.Velero], wakeBuffer)
 	tenant, all := r.enqueueTenant, r.enqueueAll
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("velero").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		WatchesRawSource(source.Kind(caches.Onboarding, &v1alpha1.Velero{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Velero]{}, intended[*v1alpha1.Velero]())).
-		WatchesRawSource(source.Kind(caches.Onboarding, &v1alpha1.Velero{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*v1alpha1.Velero](r.enqueueNext)), settles())).
+		WatchesRawSource(source.Channel(r.waves.wake, &handler.TypedEnqueueRequestForObject[*v1alpha1.Velero]{})).
 		WatchesRawSource(source.Kind(caches.Platform, &v1alpha1.ProviderConfig{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*v1alpha1.ProviderConfig](all)), intended[*v1alpha1.ProviderConfig]())).
 		WatchesRawSource(source.Kind(caches.Platform, &helmv2.HelmRelease{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*helmv2.HelmRelease](tenant)), changed(releaseState))).
 		WatchesRawSource(source.Kind(caches.Platform, &sourcev1.OCIRepository{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*sourcev1.OCIRepository](tenant)), changed(sourceState))).
@@ -86,16 +88,6 @@ func (r *Reconciler) enqueueTenant(ctx context.Context, object client.Object) []
 // enqueueAll enqueues every Velero.
 func (r *Reconciler) enqueueAll(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.list(ctx)
-}
-
-// enqueueNext enqueues those whose turn in a rollout may have come.
-func (r *Reconciler) enqueueNext(context.Context, client.Object) []reconcile.Request {
-	next := r.waves.next(workers)
-	requests := make([]reconcile.Request, 0, len(next))
-	for _, velero := range next {
-		requests = append(requests, reconcile.Request{NamespacedName: velero})
-	}
-	return requests
 }
 
 // enqueueUsers enqueues whom a Secret or ConfigMap concerns: in the operator's namespace everybody if the ProviderConfig refers to it,

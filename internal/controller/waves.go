@@ -2,31 +2,42 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
+	"github.com/openmcp-project/service-provider-velero/fluxgen"
+	"github.com/openmcp-project/service-provider-velero/internal/cluster"
+	"github.com/openmcp-project/service-provider-velero/internal/plan"
 )
 
-// errNotItsTurn: a change of the ProviderConfig has to wait. Nothing is changed and nothing is told until then; what runs is still what the
-// user asked for.
+// errNotItsTurn: a change of the ProviderConfig has to wait. Nothing is changed until then; what runs is still what the user asked for.
 var errNotItsTurn = errors.New("waits for its turn in a rollout")
 
-// turn bounds how long one Velero counts as being changed. A tenant whose release fails for reasons of its own must not hold up all others.
+// turn bounds how long one Velero counts as being changed when it does not become Ready: a bad edit is held up, and a tenant whose release
+// fails for reasons of its own does not hold up all others for ever.
 const turn = 10 * time.Minute
 
+// wakeBuffer is how many may be woken at once; one that is not woken looks again by itself after its turn.
+const wakeBuffer = 1024
+
 // waves lets one edit of the ProviderConfig reach many Veleros a few at a time: Flux has few workers, and an edit that breaks servers should
-// not break all of them at once. It is kept in memory only: after a restart some more may be changed at the same time. The zero value is
-// ready to use.
+// not break all of them at once. It is kept in memory only: after a restart some more may be changed at the same time. The zero value is ready to use, and wakes nobody.
 type waves struct {
 	mutex sync.Mutex
 	// moving says until when a Velero counts as being changed.
 	moving map[types.NamespacedName]time.Time
 	// queue are the Veleros that wait for their turn, first come first served.
 	queue []types.NamespacedName
+	// wake brings those back whose turn may have come.
+	wake chan event.TypedGenericEvent[*v1alpha1.Velero]
 }
 
 // enter says whether a Velero may be changed now. If not, it is queued.
@@ -41,38 +52,86 @@ func (w *waves) enter(velero types.NamespacedName, limit int, now time.Time) boo
 			delete(w.moving, other)
 		}
 	}
-	if _, moving := w.moving[velero]; !moving && len(w.moving) >= limit {
+	_, moving := w.moving[velero]
+	if !moving && len(w.moving) >= limit {
 		if !slices.Contains(w.queue, velero) {
 			w.queue = append(w.queue, velero)
 		}
 		return false
-	} else if !moving {
+	}
+	if !moving {
 		w.moving[velero] = now.Add(turn)
 	}
 	w.dequeue(velero)
 	return true
 }
 
-// settle takes note of where a Velero is. Everything but Progressing makes room for the next one.
-func (w *waves) settle(velero types.NamespacedName, phase string) {
-	if phase == string(v1alpha1.Progressing) {
-		return
-	}
+// pass takes a Velero out of the queue that has nothing to wait for any more.
+func (w *waves) pass(velero types.NamespacedName) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	delete(w.moving, velero)
-	if phase == string(v1alpha1.Terminating) {
-		w.dequeue(velero)
-	}
+	w.dequeue(velero)
 }
 
-// next are the first Veleros that wait.
-func (w *waves) next(count int) []types.NamespacedName {
+// leave takes note that a Velero is Ready, or is none any more, and wakes the next one.
+func (w *waves) leave(velero types.NamespacedName) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	return slices.Clone(w.queue[:min(count, len(w.queue))])
+	w.dequeue(velero)
+	if _, moving := w.moving[velero]; !moving {
+		return
+	}
+	delete(w.moving, velero)
+	if len(w.queue) == 0 {
+		return
+	}
+	next := &v1alpha1.Velero{ObjectMeta: metav1.ObjectMeta{Namespace: w.queue[0].Namespace, Name: w.queue[0].Name}}
+	select {
+	case w.wake <- event.TypedGenericEvent[*v1alpha1.Velero]{Object: next}:
+		w.queue = w.queue[1:]
+	default:
+	}
 }
 
 func (w *waves) dequeue(velero types.NamespacedName) {
 	w.queue = slices.DeleteFunc(w.queue, func(queued types.NamespacedName) bool { return queued == velero })
+}
+
+// takeTurn holds back what an edit of the ProviderConfig, or of what it refers to, changes about a Velero that runs, with errNotItsTurn.
+// Whatever its user changed is done at once.
+func (r *Reconciler) takeTurn(velero *v1alpha1.Velero, resolved *plan.Plan, releases []fluxgen.Release, secrets []plan.GeneratedSecret, observed cluster.Observation) error {
+	key := client.ObjectKeyFromObject(velero)
+	differs, err := changes(releases, secrets, observed)
+	if err != nil {
+		return err
+	}
+	if !differs || velero.Generation != velero.Status.ObservedGeneration {
+		r.waves.pass(key)
+		return nil
+	}
+	if !r.waves.enter(key, resolved.MaxConcurrent(), time.Now()) {
+		return errNotItsTurn
+	}
+	return nil
+}
+
+// changes says whether anything would be changed about a Velero that is installed. The server's identity does not count: it is renewed at
+// once, and restarts nothing.
+func changes(releases []fluxgen.Release, secrets []plan.GeneratedSecret, observed cluster.Observation) (bool, error) {
+	for _, release := range releases {
+		_, wanted, err := fluxgen.Render(release)
+		if err != nil {
+			return false, fmt.Errorf("generate release %q: %w", release.Name, err)
+		}
+		current := observed.Releases[release.Name]
+		if current == nil {
+			return false, nil
+		}
+		if cluster.Differs(current, wanted) {
+			return true, nil
+		}
+	}
+	return slices.ContainsFunc(secrets, func(secret plan.GeneratedSecret) bool {
+		return !secret.Identity() && !upToDate(secret, observed)
+	}), nil
 }

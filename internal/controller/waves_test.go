@@ -7,47 +7,73 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
 )
 
-func TestWaves(t *testing.T) {
-	a, b, c := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}, types.NamespacedName{Name: "c"}
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var w waves
-	enter := func(name types.NamespacedName, after time.Duration, want bool) {
-		t.Helper()
-		if got := w.enter(name, 1, start.Add(after)); got != want {
-			t.Fatalf("%s may be changed after %s: %t, want %t", name.Name, after, got, want)
-		}
+var (
+	veleroA = types.NamespacedName{Name: "a"}
+	veleroB = types.NamespacedName{Name: "b"}
+	veleroC = types.NamespacedName{Name: "c"}
+	start   = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// entering checks whether a Velero may be changed, in waves of one.
+func entering(t *testing.T, w *waves, velero types.NamespacedName, after time.Duration, want bool) {
+	t.Helper()
+	if got := w.enter(velero, 1, start.Add(after)); got != want {
+		t.Fatalf("%s may be changed after %s: %t, want %t", velero.Name, after, got, want)
 	}
-	queued := func(want ...types.NamespacedName) {
-		t.Helper()
-		if diff := cmp.Diff(want, w.next(5), cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("queue (-want +got):\n%s", diff)
-		}
+}
+
+// woken are those that are brought back, in their order.
+func woken(w *waves) []string {
+	var names []string
+	for len(w.wake) > 0 {
+		names = append(names, (<-w.wake).Object.Name)
 	}
-	enter(a, 0, true)
-	enter(a, time.Second, true) // it is being changed already
-	enter(c, time.Second, false)
-	enter(b, time.Second, false)
-	enter(c, time.Second, false)
-	queued(c, b)
+	return names
+}
 
-	w.settle(a, string(v1alpha1.Progressing))
-	enter(c, time.Second, false)
-	w.settle(a, string(v1alpha1.Ready))
-	enter(c, time.Second, true)
-	queued(b)
+func expectWoken(t *testing.T, w *waves, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, woken(w), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("woken (-want +got):\n%s", diff)
+	}
+}
 
-	// One that does not come to an end makes room after its turn.
-	enter(b, turn, false)
-	enter(b, 2*turn, true)
-	queued()
+func TestWavesGoOneAfterTheOther(t *testing.T) {
+	w := &waves{wake: make(chan event.TypedGenericEvent[*v1alpha1.Velero], wakeBuffer)}
+	entering(t, w, veleroA, 0, true)
+	entering(t, w, veleroA, time.Second, true) // it is being changed already
+	entering(t, w, veleroC, time.Second, false)
+	entering(t, w, veleroB, time.Second, false)
+	entering(t, w, veleroC, time.Second, false)
+	expectWoken(t, w)
+	w.leave(veleroA)
+	expectWoken(t, w, "c")
+	entering(t, w, veleroC, time.Second, true)
+	w.leave(veleroC)
+	expectWoken(t, w, "b")
+	w.leave(veleroC) // again Ready, without having been changed
+	expectWoken(t, w)
+}
 
-	enter(a, 2*turn, false)
-	w.settle(a, string(v1alpha1.Terminating))
-	queued()
-	w.settle(b, string(v1alpha1.Failed))
-	enter(c, 2*turn, true)
+func TestWavesDoNotWaitForeverForOne(t *testing.T) {
+	w := &waves{wake: make(chan event.TypedGenericEvent[*v1alpha1.Velero], wakeBuffer)}
+	entering(t, w, veleroA, 0, true)
+	entering(t, w, veleroB, turn, false)
+	entering(t, w, veleroB, turn+time.Second, true)
+}
+
+func TestWavesForgetWhoeverHasNothingToWaitFor(t *testing.T) {
+	w := &waves{wake: make(chan event.TypedGenericEvent[*v1alpha1.Velero], wakeBuffer)}
+	entering(t, w, veleroA, 0, true)
+	entering(t, w, veleroB, 0, false)
+	entering(t, w, veleroC, 0, false)
+	w.pass(veleroB)  // the edit was taken back
+	w.leave(veleroC) // deleted while it waited
+	w.leave(veleroA)
+	expectWoken(t, w)
 }

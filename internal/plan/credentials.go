@@ -157,8 +157,9 @@ func (c kubeconfigCluster) kubeconfig() map[string]any {
 	}
 }
 
-// maxBundleSize leaves room for the rest of the values in a Secret; the CAs that a Linux distribution trusts take half of it.
-const maxBundleSize = 512 << 10
+// maxBundleSize leaves room in Helm's record of a release, a Secret of at most 1 MiB that holds the bundle twice, compressed; the CAs that a
+// Linux distribution trusts take about half of it.
+const maxBundleSize = 384 << 10
 
 // caData is the CA bundle as Flux reads it.
 func caData(content Content, key string) (map[string][]byte, error) {

@@ -12,18 +12,12 @@ import (
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 )
 
-// serverValuesFrom generates the values of the server from a granted kubeconfig.
-func serverValuesFrom(t testing.TB, kubeconfigData []byte) (map[string]any, *plan.Blocked) {
+// identityFrom generates the server's identity from a granted kubeconfig.
+func identityFrom(t testing.TB, kubeconfigData []byte) (map[string]any, *plan.Blocked) {
 	t.Helper()
-	resolved := resolve(t, request(t, "guide"))
-	wanted := resolved.Secrets(grants())[0]
-	held := contents(t, []plan.GeneratedSecret{wanted})
-	for source := range held {
-		if source.Tenant {
-			held[source] = plan.Content{Data: map[string][]byte{kubeconfig: kubeconfigData}}
-		}
-	}
-	secret, blocked := resolved.Generate(wanted, held)
+	wanted := plan.Identity(grants().Server)
+	held := map[plan.Source]plan.Content{wanted.Sources[0]: {Data: map[string][]byte{kubeconfig: kubeconfigData}}}
+	secret, blocked := plan.GenerateIdentity(resolve(t, request(t, "guide")).Names, wanted, held)
 	if blocked != nil {
 		return nil, blocked
 	}
@@ -86,7 +80,7 @@ func TestKubeconfigsThatAreNotJustDataAreRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, blocked := serverValuesFrom(t, data)
+			_, blocked := identityFrom(t, data)
 			want := &plan.Blocked{Reason: v1alpha1.ReasonCredentialsInvalid, Message: "the kubeconfig that was granted for the control plane cannot be used: " + test.want}
 			if diff := cmp.Diff(want, blocked); diff != "" {
 				t.Error(diff)
@@ -107,7 +101,7 @@ func TestTheServersKubeconfigHasNoCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, blocked := serverValuesFrom(t, data)
+	values, blocked := identityFrom(t, data)
 	if blocked != nil {
 		t.Fatal(blocked)
 	}
@@ -135,7 +129,7 @@ func TestAKubeconfigWithoutCATrustsTheUsualOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, blocked := serverValuesFrom(t, data)
+	values, blocked := identityFrom(t, data)
 	if blocked != nil {
 		t.Fatal(blocked)
 	}
@@ -148,7 +142,7 @@ func FuzzServerKubeconfig(f *testing.F) {
 	f.Add(grantedKubeconfig(f))
 	f.Add([]byte("current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nclusters: [{name: a, cluster: {server: https://a}}]\nusers: [{name: a, user: {token: t, exec: {}}}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		values, blocked := serverValuesFrom(t, data)
+		values, blocked := identityFrom(t, data)
 		if blocked != nil {
 			if blocked.Reason != v1alpha1.ReasonCredentialsInvalid || len(blocked.Message) > 256 {
 				t.Fatalf("%+v", blocked)

@@ -38,7 +38,7 @@ func (p *Plan) Releases(grants Grants) ([]fluxgen.Release, error) {
 		return nil, err
 	}
 	server.Values = p.serverValues()
-	server.ValuesSecrets = []string{serverValuesName}
+	server.ValuesSecrets = []string{serverValuesName, serverIdentityName}
 	server.Timeout = serverTimeout
 	// The workload cluster is shared: nothing there that exists already is ours.
 	server.Policy = fluxgen.Policy{Wait: true}

@@ -26,6 +26,8 @@ const (
 	chartProxyCopy   = "sp-velero-chart-proxy"
 	chartVerifyCopy  = "sp-velero-chart-verify"
 	serverValuesName = "sp-velero-server-values"
+	// The identity is a Secret of its own: it is renewed also while nothing else about a Velero may change.
+	serverIdentityName = "sp-velero-server-identity"
 )
 
 // GeneratedSecret is a Secret that is to exist in the tenant namespace.
@@ -40,7 +42,7 @@ type GeneratedSecret struct {
 
 // Secrets are the Secrets that the releases refer to.
 func (p *Plan) Secrets(grants Grants) []GeneratedSecret {
-	return append(p.chartSecrets(), p.serverValuesOf(grants.Server))
+	return append(p.chartSecrets(), p.serverValuesSecret(), Identity(grants.Server))
 }
 
 func (p *Plan) chartSecrets() []GeneratedSecret {
@@ -62,15 +64,15 @@ func (p *Plan) chartSecrets() []GeneratedSecret {
 	return secrets
 }
 
-func (p *Plan) serverValuesOf(server Grant) GeneratedSecret {
-	sources := []Source{{Reference: Reference{Secret, server.Secret}, Key: server.Key, Tenant: true}}
+func (p *Plan) serverValuesSecret() GeneratedSecret {
+	var sources []Source
 	for _, name := range p.imagePullSecrets() {
 		sources = append(sources, secretSource(name))
 	}
 	if p.config.CABundleRef != nil {
 		sources = append(sources, p.caSource())
 	}
-	return p.generated(serverValuesName, []any{server.Version, p.extraSensitive()}, sources...)
+	return p.generated(serverValuesName, p.extraSensitive(), sources...)
 }
 
 func secretSource(name string) Source { return Source{Reference: Reference{Secret, name}} }
@@ -82,12 +84,7 @@ func (p *Plan) caSource() Source {
 func (p *Plan) generated(name string, input any, sources ...Source) GeneratedSecret {
 	versions := make([]any, 0, len(sources))
 	for _, source := range sources {
-		version := p.sources[source.Reference]
-		if source.Tenant {
-			// The grant's version is in the input.
-			version = Version{}
-		}
-		versions = append(versions, []any{source, version})
+		versions = append(versions, []any{source, p.sources[source.Reference]})
 	}
 	return GeneratedSecret{Name: name, Fingerprint: fingerprint(name, versions, input), Sources: sources}
 }
@@ -118,8 +115,11 @@ func fingerprint(parts ...any) string {
 // Generate builds one of Secrets from the contents of its Sources, or says which of them cannot be used and why. What it says never quotes
 // contents.
 func (p *Plan) Generate(wanted GeneratedSecret, contents map[Source]Content) (*corev1.Secret, *Blocked) {
-	if wanted.Name == serverValuesName {
+	switch wanted.Name {
+	case serverValuesName:
 		return p.generateServerValues(wanted, contents)
+	case serverIdentityName:
+		return GenerateIdentity(p.Names, wanted, contents)
 	}
 	kind, data, reason := corev1.SecretTypeOpaque, map[string][]byte(nil), v1alpha1.ReasonSecretInvalid
 	source := wanted.Sources[0]
@@ -166,11 +166,6 @@ func (p *Plan) generateServerValues(wanted GeneratedSecret, contents map[Source]
 		var err error
 		reason := v1alpha1.ReasonSecretInvalid
 		switch {
-		case source.Tenant:
-			if values["kubeconfig"], values["token"], err = serverKubeconfig(contents[source].Data[source.Key]); err != nil {
-				// The Secret has an internal name.
-				return nil, block(v1alpha1.ReasonCredentialsInvalid, fmt.Sprintf("the kubeconfig that was granted for the control plane cannot be used: %s", err))
-			}
 		case source.Kind == ConfigMap:
 			reason = v1alpha1.ReasonCABundleInvalid
 			values["caBundle"], err = caBundle(contents[source], source.Key)

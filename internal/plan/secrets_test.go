@@ -22,7 +22,7 @@ func fingerprints(p *plan.Plan, grants plan.Grants) map[string]string {
 
 func changedNames(before, after map[string]string) []string {
 	var names []string
-	for _, name := range []string{"sp-velero-chart-ca", "sp-velero-chart-proxy", "sp-velero-chart-pull", "sp-velero-chart-verify", "sp-velero-server-values"} {
+	for _, name := range []string{"sp-velero-chart-ca", "sp-velero-chart-proxy", "sp-velero-chart-pull", "sp-velero-chart-verify", "sp-velero-server-identity", "sp-velero-server-values"} {
 		if before[name] != after[name] {
 			names = append(names, name)
 		}
@@ -54,8 +54,8 @@ func TestASecretIsGeneratedAgainWhenWhatItIsMadeFromChanged(t *testing.T) {
 			[]string{"sp-velero-chart-ca", "sp-velero-server-values"}},
 		"one pull secret less": {func(r *plan.Request, _ *plan.Grants) { r.Config.ImagePullSecrets = r.Config.ImagePullSecrets[1:] }, []string{"sp-velero-server-values"}},
 		"the proxy of the pod": {func(r *plan.Request, _ *plan.Grants) { serverValues(r, `{"proxy":{"http":"http://other.example"}}`) }, []string{"sp-velero-server-values"}},
-		"a renewed token":      {func(_ *plan.Request, g *plan.Grants) { g.Server.Version.ResourceVersion = "2" }, []string{"sp-velero-server-values"}},
-		"another grant":        {func(_ *plan.Request, g *plan.Grants) { g.Server.Secret = "other" }, []string{"sp-velero-server-values"}},
+		"a renewed token":      {func(_ *plan.Request, g *plan.Grants) { g.Server.Version.ResourceVersion = "2" }, []string{"sp-velero-server-identity"}},
+		"another grant":        {func(_ *plan.Request, g *plan.Grants) { g.Server.Secret = "other" }, []string{"sp-velero-server-identity"}},
 		"Flux's own grants": {func(_ *plan.Request, g *plan.Grants) {
 			g.ControlPlane.Version.ResourceVersion, g.Workload.Version.ResourceVersion = "2", "2"
 		}, nil},
@@ -103,7 +103,7 @@ func TestOnlyWhatIsConfiguredIsGenerated(t *testing.T) {
 	for _, secret := range resolve(t, request(t, "guide")).Secrets(grants()) {
 		names = append(names, secret.Name)
 	}
-	if diff := cmp.Diff([]string{"sp-velero-server-values"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"sp-velero-server-values", "sp-velero-server-identity"}, names); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -140,7 +140,7 @@ func TestUnusableContentsAreNamedAndNeverQuoted(t *testing.T) {
 		"no certificate": {"custom-ca", plan.Content{Data: map[string][]byte{"ca-bundle.crt": []byte("-----BEGIN CERTIFICATE-----\nczNjcjN0\n-----END CERTIFICATE-----\n")}},
 			v1alpha1.ReasonCABundleInvalid, `ConfigMap "custom-ca" of the ProviderConfig cannot be used: key "ca-bundle.crt": it has no usable certificate in PEM form`},
 		"too many certificates": {"custom-ca", plan.Content{Data: map[string][]byte{"ca-bundle.crt": []byte(strings.Repeat(string(file(t, "ca.crt")), 1000))}},
-			v1alpha1.ReasonCABundleInvalid, `ConfigMap "custom-ca" of the ProviderConfig cannot be used: key "ca-bundle.crt": its certificates take more than 512 KiB`},
+			v1alpha1.ReasonCABundleInvalid, `ConfigMap "custom-ca" of the ProviderConfig cannot be used: key "ca-bundle.crt": its certificates take more than 384 KiB`},
 		"no kubeconfig": {"server-kubeconfig", plan.Content{},
 			v1alpha1.ReasonCredentialsInvalid, `the kubeconfig that was granted for the control plane cannot be used: it is not a kubeconfig`},
 	} {

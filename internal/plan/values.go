@@ -102,7 +102,10 @@ func (p *Plan) serverValues() map[string]any {
 // extraSensitive are the sensitive values that the ProviderConfig gives itself; they go where the generated ones go, and lose against them.
 func (p *Plan) extraSensitive() map[string]any {
 	values := copied(p.server)
-	maps.DeleteFunc(values, func(key string, _ any) bool { return !slices.Contains(sensitiveKeys, key) })
+	maps.DeleteFunc(values, func(key string, _ any) bool {
+		// The identity is generated apart.
+		return !slices.Contains(sensitiveKeys, key) || key == "kubeconfig" || key == "token"
+	})
 	return values
 }
 

@@ -16,7 +16,7 @@ import (
 //	Failed       a person must act first; the condition that is not True says how
 //	Ready        every condition is True
 //	Unknown      only what cannot be seen is in the way: a cluster that is unreachable after Velero was installed on it
-//	Pending      it is not even known whether there is a control plane
+//	Pending      there is no control plane yet, so nothing was begun
 //	Progressing  everything else, also what failed and may heal when Flux tries again
 func Compute(velero *v1alpha1.Velero, observed Observation, now metav1.Time) v1alpha1.VeleroStatus {
 	status := *velero.Status.DeepCopy()
@@ -70,8 +70,6 @@ func accessVerdict(access Access) verdict {
 	switch {
 	case access.Granted:
 		return good(v1alpha1.ReasonGranted, "the control plane and the cluster that the server runs on can be accessed")
-	case access.Reason == "":
-		return unknown(v1alpha1.ReasonWaitingForControlPlane, "access was not looked at yet")
 	case access.Failed:
 		return stuck(access.Reason, access.Message)
 	default:
@@ -88,7 +86,7 @@ func (v verdicts) phase(summary verdict, observed Observation) v1alpha1.Instance
 	switch {
 	case summary.status == metav1.ConditionTrue:
 		return v1alpha1.Ready
-	case !observed.Access.Granted && observed.Access.Reason == "":
+	case observed.Access.Reason == v1alpha1.ReasonControlPlaneNotFound:
 		return v1alpha1.Pending
 	case summary.status == metav1.ConditionUnknown:
 		return v1alpha1.Unknown

@@ -38,12 +38,11 @@ func TestStages(t *testing.T) {
 		phase                               v1alpha1.InstancePhase
 		ready, access, controlPlane, server string
 	}{
-		"NothingKnown":     {func(o *Observation) { nothing(o); o.Access = Access{} }, v1alpha1.Pending, "WaitingForControlPlane", "WaitingForControlPlane", "WaitingForAccess", "WaitingForAccess"},
 		"WaitingForAccess": {func(o *Observation) { nothing(o); o.Access = Access{Reason: "WaitingForWorkloadCluster", Message: "m"} }, v1alpha1.Progressing, "WaitingForWorkloadCluster", "WaitingForWorkloadCluster", "WaitingForAccess", "WaitingForAccess"},
 		"NoControlPlane": {func(o *Observation) {
 			nothing(o)
-			o.Access = Access{Reason: "ControlPlaneNotFound", Message: "m", Failed: true}
-		}, v1alpha1.Failed, "ControlPlaneNotFound", "ControlPlaneNotFound", "WaitingForAccess", "WaitingForAccess"},
+			o.Access = Access{Reason: "ControlPlaneNotFound", Message: "m"}
+		}, v1alpha1.Pending, "ControlPlaneNotFound", "ControlPlaneNotFound", "WaitingForAccess", "WaitingForAccess"},
 		"Blocked": {func(o *Observation) { nothing(o); o.Blocked = &plan.Blocked{Reason: "VersionNotOffered", Message: "m"} }, v1alpha1.Failed, "VersionNotOffered", "Granted", "WaitingForConfiguration", "WaitingForConfiguration"},
 		"FetchingCharts": {func(o *Observation) {
 			o.ControlPlane.HelmRelease, o.Server.HelmRelease, o.ControlPlane.Source, o.Server.Source = nil, nil, nil, nil

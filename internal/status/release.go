@@ -128,7 +128,7 @@ func (c component) corrected(stored *metav1.Condition) verdict {
 		return c.installed()
 	}
 	retrying := reconciling != nil && reconciling.Reason == fluxmeta.ProgressingWithRetryReason
-	if retrying || stored != nil && stored.Message == refused.message {
+	if retrying || stored != nil && stored.Reason == refused.reason {
 		return refused
 	}
 	return c.installed()
