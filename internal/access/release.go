@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -51,15 +49,14 @@ func (a *Access) Release(ctx context.Context, velero types.NamespacedName) (bool
 	return removed, nil
 }
 
-// unguard takes our finalizer off every Secret that guard put it on, found by label: the requests that named them may be gone.
+// unguard takes our finalizer off every Secret that guard put it on: the requests that named them may be gone, and labels may be edited.
 func (a *Access) unguard(ctx context.Context, names plan.Names) error {
-	secrets := &metav1.PartialObjectMetadataList{}
-	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := a.reader.List(ctx, secrets, client.InNamespace(names.TenantNamespace), client.MatchingLabels{plan.InstanceLabel: names.Instance}); err != nil {
+	secrets, err := a.guardedSecrets(ctx, names)
+	if err != nil {
 		return err
 	}
-	for i := range secrets.Items {
-		if err := a.withoutFinalizer(ctx, &secrets.Items[i], plan.Finalizer); err != nil {
+	for i := range secrets {
+		if err := a.withoutFinalizer(ctx, &secrets[i], plan.Finalizer); err != nil {
 			return err
 		}
 	}
@@ -104,6 +101,8 @@ func (a *Access) withoutFinalizer(ctx context.Context, object client.Object, fin
 type Holdings struct {
 	// ControlPlane and Workload are the grants; empty when there is none (any more).
 	ControlPlane, Workload plan.Grant
+	// WorkloadPending: the workload access is on its way, and its ClusterProvider makes the server's namespace before it grants.
+	WorkloadPending bool
 	// ControlPlaneGone and WorkloadGone say that the cluster itself is gone or on its way out, so that nothing can be cleaned up on it.
 	ControlPlaneGone, WorkloadGone bool
 }
@@ -115,34 +114,52 @@ func (a *Access) Holdings(ctx context.Context, velero types.NamespacedName) (Hol
 	if err != nil {
 		return holdings, err
 	}
-	if holdings.ControlPlane, holdings.ControlPlaneGone, err = a.held(ctx, requestKey(velero, names, ControlPlane)); err != nil {
+	ofControlPlane := types.NamespacedName{Namespace: names.TenantNamespace, Name: velero.Name}
+	holdings.ControlPlane, holdings.ControlPlaneGone, _, err = a.held(ctx, requestKey(velero, names, ControlPlane), ofControlPlane)
+	if err != nil {
 		return holdings, err
 	}
-	holdings.Workload, holdings.WorkloadGone, err = a.held(ctx, requestKey(velero, names, Workload))
+	ofWorkload := requestKey(velero, names, Workload)
+	holdings.Workload, holdings.WorkloadGone, holdings.WorkloadPending, err = a.held(ctx, ofWorkload, ofWorkload)
 	return holdings, err
 }
 
-func (a *Access) held(ctx context.Context, key types.NamespacedName) (plan.Grant, bool, error) {
+// held looks up the grant of a request for the cluster of a ClusterRequest.
+func (a *Access) held(ctx context.Context, key, clusterRequest types.NamespacedName) (grant plan.Grant, gone, pending bool, err error) {
 	request := &clustersv1alpha1.AccessRequest{}
-	if err := a.reader.Get(ctx, key, request); err != nil {
-		return plan.Grant{}, false, client.IgnoreNotFound(err)
+	err = a.reader.Get(ctx, key, request)
+	exists := err == nil
+	if client.IgnoreNotFound(err) != nil {
+		return plan.Grant{}, false, false, err
 	}
-	gone, err := a.clusterGone(ctx, request)
+	gone, err = a.clusterGone(ctx, request, clusterRequest)
 	// A request that is being deleted grants nothing any more: its ClusterProvider withdraws the credentials before the request is gone. Release
 	// begins that only when nothing is left that they are needed for.
-	if err != nil || gone || !request.DeletionTimestamp.IsZero() || request.Status.SecretRef == nil {
-		return plan.Grant{}, gone, err
+	if err != nil || gone || !exists || !request.DeletionTimestamp.IsZero() {
+		return plan.Grant{}, gone, false, err
 	}
-	return plan.Grant{Secret: request.Status.SecretRef.Name, Key: clustersv1alpha1.SecretKeyKubeconfig}, false, nil
+	if request.Status.SecretRef == nil {
+		return plan.Grant{}, false, request.Spec.ClusterRef != nil && !request.Status.IsDenied(), nil
+	}
+	return plan.Grant{Secret: request.Status.SecretRef.Name, Key: clustersv1alpha1.SecretKeyKubeconfig}, false, false, nil
 }
 
-// clusterGone is true when the Cluster of a request does not exist any more or is being deleted. One that is only unreachable is not gone.
-func (a *Access) clusterGone(ctx context.Context, request *clustersv1alpha1.AccessRequest) (bool, error) {
-	if request.Spec.ClusterRef == nil {
+// clusterGone is true when the Cluster of a request does not exist any more or is being deleted. One that is only unreachable is not gone. A
+// request that is gone itself, or does not know its Cluster yet, is for that of the ClusterRequest.
+func (a *Access) clusterGone(ctx context.Context, request *clustersv1alpha1.AccessRequest, key types.NamespacedName) (bool, error) {
+	reference := request.Spec.ClusterRef
+	if reference == nil {
+		clusterRequest := &clustersv1alpha1.ClusterRequest{}
+		if err := a.reader.Get(ctx, key, clusterRequest); client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		reference = clusterRequest.Status.Cluster
+	}
+	if reference == nil {
 		return false, nil
 	}
 	cluster := &clustersv1alpha1.Cluster{}
-	err := a.reader.Get(ctx, request.Spec.ClusterRef.NamespacedName(), cluster)
+	err := a.reader.Get(ctx, reference.NamespacedName(), cluster)
 	if err != nil {
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}

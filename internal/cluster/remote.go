@@ -43,7 +43,24 @@ func (p *Platform) Remote(ctx context.Context, names plan.Names, grant plan.Gran
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
-	return client.New(config, client.Options{Scheme: remoteScheme})
+	connected, err := client.New(config, client.Options{Scheme: remoteScheme})
+	return connected, remoteError(err)
+}
+
+// RemoteError is what went wrong on another cluster, or on the way to it. It says nothing about the platform cluster.
+type RemoteError struct{ cause error }
+
+// Error implements error.
+func (e *RemoteError) Error() string { return "another cluster: " + e.cause.Error() }
+
+// Unwrap has errors.As find the cause.
+func (e *RemoteError) Unwrap() error { return e.cause }
+
+func remoteError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &RemoteError{cause: err}
 }
 
 // restConfig accepts only kubeconfigs that are data: Flux's CVE-2022-24817 was a kubeconfig whose exec plugin ran in the controller, and

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
@@ -14,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
@@ -38,12 +41,9 @@ var ErrCredentials = errors.New("no usable credentials")
 // RemoveRelease uninstalls a release through Flux. When the target cluster is gone there is nothing to uninstall from, and Flux, which
 // would try forever, is told to let go.
 func (p *Platform) RemoveRelease(ctx context.Context, names plan.Names, name string, targetGone bool) (Progress, error) {
-	release := &helmv2.HelmRelease{}
-	if err := p.reader.Get(ctx, key(names, name), release); err != nil {
-		return Progress{Done: absent(err)}, wrap(ignoreAbsent(err), "read", helmv2.HelmReleaseKind, name)
-	}
-	if release.Labels[plan.InstanceLabel] != names.Instance {
-		return Progress{Done: true}, nil
+	release, err := p.release(ctx, names, name)
+	if err != nil || release == nil {
+		return Progress{Done: err == nil}, err
 	}
 	// A suspended HelmRelease is dropped by Flux without an uninstall: a trap when the target lives, the way out when it does not.
 	if release.Spec.Suspend != targetGone {
@@ -56,31 +56,63 @@ func (p *Platform) RemoveRelease(ctx context.Context, names plan.Names, name str
 	if !release.DeletionTimestamp.IsZero() {
 		return uninstalling(release), nil
 	}
-	if !targetGone {
-		if missing, err := p.credentialsMissing(ctx, release); missing || err != nil {
-			return Progress{}, cmp.Or(err, fmt.Errorf("uninstall %s %q: %w", helmv2.HelmReleaseKind, name, ErrCredentials))
-		}
-	}
-	return Progress{}, p.delete(ctx, release, helmv2.HelmReleaseKind)
+	return Progress{}, p.uninstall(ctx, release, targetGone)
 }
 
-// RemovalBegun says whether a release is gone already or on its way.
-func (p *Platform) RemovalBegun(ctx context.Context, names plan.Names, name string) (bool, error) {
+func (p *Platform) uninstall(ctx context.Context, release *helmv2.HelmRelease, targetGone bool) error {
+	if !targetGone {
+		if missing, err := p.credentialsMissing(ctx, release); missing || err != nil {
+			return cmp.Or(err, fmt.Errorf("uninstall %s %q: %w", helmv2.HelmReleaseKind, release.Name, ErrCredentials))
+		}
+	}
+	return p.delete(ctx, release, helmv2.HelmReleaseKind)
+}
+
+// release reads a release of a Velero; nil when there is none, or one of somebody else.
+func (p *Platform) release(ctx context.Context, names plan.Names, name string) (*helmv2.HelmRelease, error) {
 	release := &helmv2.HelmRelease{}
 	if err := p.reader.Get(ctx, key(names, name), release); err != nil {
-		return absent(err), wrap(ignoreAbsent(err), "read", helmv2.HelmReleaseKind, name)
+		return nil, wrap(ignoreAbsent(err), "read", helmv2.HelmReleaseKind, name)
 	}
-	return !release.DeletionTimestamp.IsZero(), nil
+	if release.Labels[plan.InstanceLabel] != names.Instance {
+		return nil, nil
+	}
+	return release, nil
+}
+
+// removalAnnotation is on the control plane's release of a Velero, with its UID, from when its releases are being removed. A server's release
+// that is not there tells nothing: there may never have been one.
+const removalAnnotation = plan.ProviderName + "/removal"
+
+// BeginRemoval takes note that the releases of a Velero are being removed from now on.
+func (p *Platform) BeginRemoval(ctx context.Context, names plan.Names, velero types.UID) error {
+	release, err := p.release(ctx, names, plan.ControlPlaneRelease)
+	if err != nil || release == nil || !release.DeletionTimestamp.IsZero() || release.Annotations[removalAnnotation] == string(velero) {
+		return err
+	}
+	before := release.DeepCopy()
+	metav1.SetMetaDataAnnotation(&release.ObjectMeta, removalAnnotation, string(velero))
+	return p.patch(ctx, before, release, helmv2.HelmReleaseKind)
+}
+
+// RemovalBegun says whether there is no way back: the server is being removed, or was.
+func (p *Platform) RemovalBegun(ctx context.Context, names plan.Names, velero types.UID) (bool, error) {
+	server, err := p.release(ctx, names, plan.ServerRelease)
+	if err != nil || server != nil {
+		return err == nil && !server.DeletionTimestamp.IsZero(), err
+	}
+	controlPlane, err := p.release(ctx, names, plan.ControlPlaneRelease)
+	if err != nil || controlPlane == nil {
+		return err == nil, err
+	}
+	return !controlPlane.DeletionTimestamp.IsZero() || controlPlane.Annotations[removalAnnotation] == string(velero), nil
 }
 
 // Target is the grant that a release was installed with; empty when there is no such release.
 func (p *Platform) Target(ctx context.Context, names plan.Names, name string) (plan.Grant, error) {
-	release := &helmv2.HelmRelease{}
-	if err := p.reader.Get(ctx, key(names, name), release); err != nil {
-		return plan.Grant{}, wrap(ignoreAbsent(err), "read", helmv2.HelmReleaseKind, name)
-	}
-	if release.Labels[plan.InstanceLabel] != names.Instance || release.Spec.KubeConfig == nil || release.Spec.KubeConfig.SecretRef == nil {
-		return plan.Grant{}, nil
+	release, err := p.release(ctx, names, name)
+	if err != nil || release == nil || release.Spec.KubeConfig == nil || release.Spec.KubeConfig.SecretRef == nil {
+		return plan.Grant{}, err
 	}
 	return plan.Grant{Secret: release.Spec.KubeConfig.SecretRef.Name, Key: release.Spec.KubeConfig.SecretRef.Key}, nil
 }
@@ -128,12 +160,12 @@ func RemoveNamespace(ctx context.Context, remote client.Client, name string) (Pr
 		return Progress{Done: true}, nil
 	}
 	if err != nil {
-		return Progress{}, fmt.Errorf("read the server's namespace: %w", err)
+		return Progress{}, remoteError(fmt.Errorf("read the server's namespace: %w", err))
 	}
 	if namespace.DeletionTimestamp.IsZero() {
 		err = remote.Delete(ctx, namespace, client.Preconditions{UID: &namespace.UID})
 	}
-	return Progress{}, client.IgnoreNotFound(err)
+	return Progress{}, remoteError(client.IgnoreNotFound(err))
 }
 
 // leftAnnotation marks the CRDs that a deletion left behind because a user's object came too late for it; a later one removes them.
@@ -142,6 +174,11 @@ const leftAnnotation = plan.ProviderName + "/left"
 // RemoveCRDs deletes the CRDs that came with a Velero ordered at that time, unless a user's object is left: then they all stay. CRDs of others
 // always stay.
 func RemoveCRDs(ctx context.Context, remote client.Client, names plan.Names, ordered metav1.Time) (Progress, error) {
+	progress, err := removeCRDs(ctx, remote, names, ordered)
+	return progress, remoteError(err)
+}
+
+func removeCRDs(ctx context.Context, remote client.Client, names plan.Names, ordered metav1.Time) (Progress, error) {
 	var list apiextensionsv1.CustomResourceDefinitionList
 	if err := remote.List(ctx, &list); err != nil {
 		return Progress{}, fmt.Errorf("list CRDs: %w", err)
@@ -162,12 +199,28 @@ func RemoveCRDs(ctx context.Context, remote client.Client, names plan.Names, ord
 			return Progress{Done: err == nil}, err
 		}
 	}
-	for _, crd := range ours {
+	return deleteCRDs(ctx, remote, ours)
+}
+
+// deleteCRDs is done when none is left. The detail names those that were deleted before and are still there: an object that cannot go keeps
+// its CRD, and only its owner can let it go.
+func deleteCRDs(ctx context.Context, remote client.Client, crds []*apiextensionsv1.CustomResourceDefinition) (Progress, error) {
+	var terminating []string
+	for _, crd := range crds {
+		if !crd.DeletionTimestamp.IsZero() {
+			terminating = append(terminating, crd.Name)
+			continue
+		}
 		if err := remote.Delete(ctx, crd, client.Preconditions{UID: &crd.UID}); client.IgnoreNotFound(err) != nil {
 			return Progress{}, fmt.Errorf("delete CRD %q: %w", crd.Name, err)
 		}
 	}
-	return Progress{Done: len(ours) == 0}, nil
+	if len(terminating) == 0 {
+		return Progress{Done: len(crds) == 0}, nil
+	}
+	slices.Sort(terminating)
+	return Progress{Detail: fmt.Sprintf("%s still being deleted; an object of that kind with a finalizer keeps it",
+		strings.Join(terminating[:min(len(terminating), maxExamples)], ", "))}, nil
 }
 
 // installedBy says whether a CRD came with a Velero. The release adopts CRDs that were there before and annotates them as its own, so one that

@@ -29,7 +29,7 @@ func UserResources(ctx context.Context, remote client.Client) (Progress, error) 
 	for _, kind := range userKinds {
 		instances, err := instancesOf(ctx, remote, kind)
 		if err != nil {
-			return Progress{}, err
+			return Progress{}, remoteError(err)
 		}
 		if len(instances) == 0 {
 			continue

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -20,17 +21,12 @@ import (
 	"github.com/openmcp-project/service-provider-velero/internal/status"
 )
 
-// The other clusters are not watched, so a step that waits for one of them looks again after a while; only while deleting.
-const (
-	lookAgain        = 2 * time.Second
-	lookAgainBlocked = 5 * time.Second
-	lookAgainUnready = 15 * time.Second
-)
-
 // removal is a deletion that is going on. It needs the Velero's name and what exists; never its spec or a ProviderConfig, so that a
 // version, plugin or configuration that is gone cannot hold it up or leave something behind.
 type removal struct {
 	*Reconciler
+	velero   *v1alpha1.Velero
+	key      types.NamespacedName
 	names    plan.Names
 	holdings access.Holdings
 }
@@ -40,31 +36,20 @@ type step struct {
 	reason  string
 	message string
 	remove  func(context.Context) (cluster.Progress, error)
-	// remote: the step works on another cluster, which nothing watches and which may be unreachable.
-	remote bool
+	// watched: an event tells when the step goes on. Other clusters are not watched.
+	watched bool
 }
 
 // steps in their order. The AccessRequests are last: without their credentials Flux would skip the uninstall.
-func (d *removal) steps(velero *v1alpha1.Velero) []step {
+func (d *removal) steps() []step {
 	return []step{
-		{reason: v1alpha1.ReasonUserResourcesExist, message: "users' objects on the control plane come first", remote: true, remove: d.userResources},
-		{reason: v1alpha1.ReasonRemovingServer, message: "removing the Velero server", remove: func(ctx context.Context) (cluster.Progress, error) {
-			return d.Platform.RemoveRelease(ctx, d.names, plan.ServerRelease, d.holdings.WorkloadGone)
-		}},
-		{reason: v1alpha1.ReasonRemovingWorkloadNamespace, message: "removing the namespace of the Velero server", remote: true, remove: d.workloadNamespace},
-		{reason: v1alpha1.ReasonRemovingControlPlane, message: "removing Velero from the control plane", remove: func(ctx context.Context) (cluster.Progress, error) {
-			return d.Platform.RemoveRelease(ctx, d.names, plan.ControlPlaneRelease, d.holdings.ControlPlaneGone)
-		}},
-		{reason: v1alpha1.ReasonRemovingCRDs, message: "removing the CRDs of Velero from the control plane", remote: true, remove: func(ctx context.Context) (cluster.Progress, error) {
-			return d.crds(ctx, velero.CreationTimestamp)
-		}},
-		{reason: v1alpha1.ReasonRemovingPlatformObjects, message: "removing the chart sources and copied secrets", remove: func(ctx context.Context) (cluster.Progress, error) {
-			return d.Platform.RemoveObjects(ctx, d.names)
-		}},
-		{reason: v1alpha1.ReasonReleasingAccess, message: "giving back the access to the clusters", remove: func(ctx context.Context) (cluster.Progress, error) {
-			done, err := d.Access.Release(ctx, client.ObjectKeyFromObject(velero))
-			return cluster.Progress{Done: done}, err
-		}},
+		{reason: v1alpha1.ReasonUserResourcesExist, message: "users' objects on the control plane come first", remove: d.userResources},
+		{reason: v1alpha1.ReasonRemovingServer, message: "removing the Velero server", watched: true, remove: d.server},
+		{reason: v1alpha1.ReasonRemovingWorkloadNamespace, message: "removing the namespace of the Velero server", remove: d.workloadNamespace},
+		{reason: v1alpha1.ReasonRemovingControlPlane, message: "removing Velero from the control plane", watched: true, remove: d.controlPlane},
+		{reason: v1alpha1.ReasonRemovingCRDs, message: "removing the CRDs of Velero from the control plane", remove: d.crds},
+		{reason: v1alpha1.ReasonRemovingPlatformObjects, message: "removing the chart sources and copied secrets", watched: true, remove: d.platformObjects},
+		{reason: v1alpha1.ReasonReleasingAccess, message: "waiting for the platform to withdraw the access to the clusters", watched: true, remove: d.access},
 	}
 }
 
@@ -73,49 +58,55 @@ func (r *Reconciler) remove(ctx context.Context, velero *v1alpha1.Velero) (ctrl.
 	if !controllerutil.ContainsFinalizer(velero, plan.Finalizer) {
 		return ctrl.Result{}, nil
 	}
-	names, err := plan.NamesOf(client.ObjectKeyFromObject(velero))
-	if err != nil {
+	deletion := &removal{Reconciler: r, velero: velero, key: client.ObjectKeyFromObject(velero)}
+	var err error
+	if deletion.names, err = plan.NamesOf(deletion.key); err != nil {
 		return ctrl.Result{}, err
 	}
-	holdings, err := r.Access.Holdings(ctx, client.ObjectKeyFromObject(velero))
-	if err != nil {
+	if deletion.holdings, err = r.Access.Holdings(ctx, deletion.key); err != nil {
 		return ctrl.Result{}, err
 	}
-	deletion := &removal{Reconciler: r, names: names, holdings: holdings}
-	for _, step := range deletion.steps(velero) {
+	for _, step := range deletion.steps() {
 		progress, err := step.remove(ctx)
-		if err != nil && !step.remote && !errors.Is(err, cluster.ErrCredentials) {
+		if err != nil && !waitable(err) {
 			return ctrl.Result{}, fmt.Errorf("%s: %w", step.message, err)
 		}
 		if err == nil && progress.Done {
 			continue
 		}
-		return deletion.report(ctx, velero, step, progress, err)
+		return deletion.report(ctx, step, progress, err)
 	}
 	before := velero.DeepCopy()
 	controllerutil.RemoveFinalizer(velero, plan.Finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.patch(ctx, velero, before, "remove finalizer"))
 }
 
+// waitable says whether an error is about another cluster, so that it belongs into the status and looking again later may help.
+func waitable(err error) bool {
+	var remote *cluster.RemoteError
+	return errors.As(err, &remote) || errors.Is(err, cluster.ErrCredentials)
+}
+
 // report writes at which step the deletion is.
-func (d *removal) report(ctx context.Context, velero *v1alpha1.Velero, step step, progress cluster.Progress, cause error) (ctrl.Result, error) {
-	result := ctrl.Result{RequeueAfter: lookAgain}
+func (d *removal) report(ctx context.Context, step step, progress cluster.Progress, cause error) (ctrl.Result, error) {
 	reported := &status.Removal{Reason: step.reason, Message: step.message}
 	detail := progress.Detail
 	switch {
 	case cause != nil:
 		logf.FromContext(ctx).Info("a deletion waits for another cluster", "step", step.reason, "cause", cause.Error())
 		reported.Problem, detail = problem(cause)
-		result.RequeueAfter = lookAgainUnready
 	case progress.Failure != "":
 		reported.Problem, detail = status.UninstallFailure(progress.Failure)
-	case progress.Failed:
-		result.RequeueAfter = lookAgainBlocked
 	}
 	if detail != "" {
 		reported.Message += ": " + detail
 	}
-	return result, d.writeStatus(ctx, velero, status.Observation{Removal: reported})
+	// Even a step that is watched is looked at again: its cluster may be gone by then.
+	result := ctrl.Result{RequeueAfter: lookAgainLater}
+	if cause != nil || progress.Failed || !step.watched {
+		result.RequeueAfter = d.patience.next(d.velero.UID, step.reason+reported.Problem, progress.Failed, time.Now())
+	}
+	return result, d.writeStatus(ctx, d.velero, status.Observation{Removal: reported})
 }
 
 // problem says what keeps this process from looking at another cluster.
@@ -136,9 +127,12 @@ func (d *removal) userResources(ctx context.Context) (cluster.Progress, error) {
 	if d.holdings.ControlPlaneGone {
 		return cluster.Progress{Done: true}, nil
 	}
-	begun, err := d.Platform.RemovalBegun(ctx, d.names, plan.ServerRelease)
+	begun, err := d.Platform.RemovalBegun(ctx, d.names, d.velero.UID)
 	if begun || err != nil {
 		return cluster.Progress{Done: begun}, err
+	}
+	if has, err := d.hasAccess(ctx, plan.ControlPlaneRelease, access.ControlPlane); !has || err != nil {
+		return withoutAccess, err
 	}
 	grant := d.holdings.ControlPlane
 	if grant.Secret == "" {
@@ -155,8 +149,44 @@ func (d *removal) userResources(ctx context.Context) (cluster.Progress, error) {
 	return cluster.UserResources(ctx, remote)
 }
 
+// withoutAccess is where a deletion is while access that somebody took away comes back.
+var withoutAccess = cluster.Progress{Detail: "the access to the cluster was taken away before; it is requested again"}
+
+// hasAccess brings back the access of a release that exists if somebody took it away.
+func (d *removal) hasAccess(ctx context.Context, release, id string) (bool, error) {
+	target, err := d.Platform.Target(ctx, d.names, release)
+	if err != nil || target.Secret == "" {
+		return err == nil, err
+	}
+	return d.Access.Restore(ctx, d.key, id)
+}
+
+func (d *removal) server(ctx context.Context) (cluster.Progress, error) {
+	if err := d.Platform.BeginRemoval(ctx, d.names, d.velero.UID); err != nil {
+		return cluster.Progress{}, err
+	}
+	return d.release(ctx, plan.ServerRelease, access.Workload, d.holdings.WorkloadGone)
+}
+
+func (d *removal) controlPlane(ctx context.Context) (cluster.Progress, error) {
+	return d.release(ctx, plan.ControlPlaneRelease, access.ControlPlane, d.holdings.ControlPlaneGone)
+}
+
+// release uninstalls a release with the access of that id.
+func (d *removal) release(ctx context.Context, name, id string, targetGone bool) (cluster.Progress, error) {
+	if !targetGone {
+		if has, err := d.hasAccess(ctx, name, id); !has || err != nil {
+			return withoutAccess, err
+		}
+	}
+	return d.Platform.RemoveRelease(ctx, d.names, name, targetGone)
+}
+
 // workloadNamespace removes the namespace that the workload access came with. Without access there is none, and with the cluster it is gone.
 func (d *removal) workloadNamespace(ctx context.Context) (cluster.Progress, error) {
+	if d.holdings.WorkloadPending {
+		return cluster.Progress{Detail: "it can be looked at once the access is granted that was requested for it"}, nil
+	}
 	if d.holdings.WorkloadGone || d.holdings.Workload.Secret == "" {
 		return cluster.Progress{Done: true}, nil
 	}
@@ -168,7 +198,7 @@ func (d *removal) workloadNamespace(ctx context.Context) (cluster.Progress, erro
 }
 
 // crds removes the CRDs that hold no user's data.
-func (d *removal) crds(ctx context.Context, ordered metav1.Time) (cluster.Progress, error) {
+func (d *removal) crds(ctx context.Context) (cluster.Progress, error) {
 	if d.holdings.ControlPlaneGone || d.holdings.ControlPlane.Secret == "" {
 		return cluster.Progress{Done: true}, nil
 	}
@@ -176,5 +206,24 @@ func (d *removal) crds(ctx context.Context, ordered metav1.Time) (cluster.Progre
 	if err != nil {
 		return cluster.Progress{}, err
 	}
-	return cluster.RemoveCRDs(ctx, remote, d.names, ordered)
+	return cluster.RemoveCRDs(ctx, remote, d.names, d.velero.CreationTimestamp)
+}
+
+func (d *removal) platformObjects(ctx context.Context) (cluster.Progress, error) {
+	return d.Platform.RemoveObjects(ctx, d.names)
+}
+
+// access gives the access back, unless a HelmRelease still refers to it: one of ours whose labels were edited looks like somebody else's.
+func (d *removal) access(ctx context.Context) (cluster.Progress, error) {
+	users, err := d.Access.Users(ctx, d.key)
+	if err != nil {
+		return cluster.Progress{}, err
+	}
+	if len(users) > 0 {
+		return cluster.Progress{Failed: true, Detail: fmt.Sprintf(
+			"HelmRelease %s still uses it and does not have the labels of this Velero; a platform operator must give it back its label %s, or delete it",
+			strings.Join(users, ", "), plan.InstanceLabel)}, nil
+	}
+	done, err := d.Access.Release(ctx, d.key)
+	return cluster.Progress{Done: done}, err
 }

@@ -77,7 +77,7 @@ func newest(t *testing.T, held *helmv2.HelmRelease) *helmv2.HelmRelease {
 // TestRemovalWaitsForTheFinalizer: the removal of a release is done when Flux has let it go, not before.
 func TestRemovalWaitsForTheFinalizer(t *testing.T) {
 	names, held := installedRelease(t, "removal-waits", func(*helmv2.HelmRelease) {})
-	if begun, err := platformOf().RemovalBegun(t.Context(), names, held.Name); begun || err != nil {
+	if begun, err := platformOf().RemovalBegun(t.Context(), names, "the Velero"); begun || err != nil {
 		t.Errorf("before the removal: begun %v, error %v", begun, err)
 	}
 	for range 3 {
@@ -88,7 +88,7 @@ func TestRemovalWaitsForTheFinalizer(t *testing.T) {
 	if newest(t, held).DeletionTimestamp.IsZero() {
 		t.Error("the object is not deleted")
 	}
-	if begun, err := platformOf().RemovalBegun(t.Context(), names, held.Name); !begun || err != nil {
+	if begun, err := platformOf().RemovalBegun(t.Context(), names, "the Velero"); !begun || err != nil {
 		t.Errorf("during the removal: begun %v, error %v", begun, err)
 	}
 	release(t.Context(), held)
@@ -96,7 +96,7 @@ func TestRemovalWaitsForTheFinalizer(t *testing.T) {
 	if progress := remove(t, names, false); !progress.Done {
 		t.Errorf("after the object is gone: %+v", progress)
 	}
-	if begun, err := platformOf().RemovalBegun(t.Context(), names, held.Name); !begun || err != nil {
+	if begun, err := platformOf().RemovalBegun(t.Context(), names, "the Velero"); !begun || err != nil {
 		t.Errorf("after the removal: begun %v, error %v", begun, err)
 	}
 }

@@ -1,0 +1,145 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
+
+	"github.com/openmcp-project/service-provider-velero/internal/plan"
+)
+
+// Restore brings back an AccessRequest that somebody deleted although a HelmRelease still needs it for its uninstallation, and says whether
+// there is access: nobody else can make the request, and without it neither Flux nor a person gets any further. Of a request that stands it asks
+// no more than that it was granted once; what it granted before it was denied may still be good.
+func (a *Access) Restore(ctx context.Context, velero types.NamespacedName, id string) (bool, error) {
+	names, err := plan.NamesOf(velero)
+	if err != nil {
+		return false, err
+	}
+	request := &clustersv1alpha1.AccessRequest{}
+	err = a.reader.Get(ctx, requestKey(velero, names, id), request)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read access %q: %w", id, err)
+	}
+	if err == nil && request.DeletionTimestamp.IsZero() {
+		if request.Status.SecretRef == nil || request.Status.SecretRef.Name == "" {
+			return false, nil
+		}
+		return true, a.keep(ctx, names, request.Status.SecretRef.Name)
+	}
+	if terminating, err := a.terminating(ctx, names.TenantNamespace); terminating || err != nil {
+		// Nothing can be created there any more. What is left of the credentials has to do.
+		return terminating, err
+	}
+	return false, a.again(ctx, velero, names, id, err == nil)
+}
+
+// again makes a request anew, after the one that is being deleted is gone.
+func (a *Access) again(ctx context.Context, velero types.NamespacedName, names plan.Names, id string, deleted bool) error {
+	var err error
+	if deleted {
+		_, err = a.remove(ctx, requestKey(velero, names, id), names, &clustersv1alpha1.AccessRequest{})
+	} else {
+		_, err = a.requests[id].Reconcile(ctx, reconcile.Request{NamespacedName: velero})
+	}
+	if err != nil {
+		return fmt.Errorf("restore access %q: %w", id, err)
+	}
+	return nil
+}
+
+// keep guards the Secret of a grant during a deletion. One that is being deleted stays as it is: for a last uninstall it is good enough.
+func (a *Access) keep(ctx context.Context, names plan.Names, name string) error {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if err := a.reader.Get(ctx, types.NamespacedName{Namespace: names.TenantNamespace, Name: name}, secret); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	before := secret.DeepCopy()
+	if !secret.DeletionTimestamp.IsZero() || !guarded(secret, names) {
+		return nil
+	}
+	return client.IgnoreNotFound(a.client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+}
+
+// terminating says whether a namespace is being deleted with everything in it.
+func (a *Access) terminating(ctx context.Context, name string) (bool, error) {
+	namespace := &corev1.Namespace{}
+	if err := a.reader.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, fmt.Errorf("look whether the namespace is being deleted: %w", err)
+	}
+	return !namespace.DeletionTimestamp.IsZero(), nil
+}
+
+// Users are the names of the HelmReleases that refer to the credentials of a Velero, whosever they seem to be: without the credentials Flux
+// would drop them without uninstalling anything.
+func (a *Access) Users(ctx context.Context, velero types.NamespacedName) ([]string, error) {
+	names, err := plan.NamesOf(velero)
+	if err != nil {
+		return nil, err
+	}
+	guarded, err := a.guardedSecrets(ctx, names)
+	if err != nil {
+		return nil, fmt.Errorf("list the credentials: %w", err)
+	}
+	secrets := make([]string, 0, len(guarded)+len(ids))
+	for i := range guarded {
+		secrets = append(secrets, guarded[i].Name)
+	}
+	for _, id := range ids {
+		request := &clustersv1alpha1.AccessRequest{}
+		if err := a.reader.Get(ctx, requestKey(velero, names, id), request); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read access %q: %w", id, err)
+		}
+		if request.Status.SecretRef != nil {
+			secrets = append(secrets, request.Status.SecretRef.Name)
+		}
+	}
+	releases, err := a.releasesWith(ctx, names.TenantNamespace, secrets)
+	var users []string
+	for i := range releases {
+		users = append(users, releases[i].Name)
+	}
+	return users, err
+}
+
+// releasesWith are the HelmReleases of a namespace whose kubeconfig is one of the Secrets. Without its CRD there are none.
+func (a *Access) releasesWith(ctx context.Context, namespace string, secrets []string) ([]helmv2.HelmRelease, error) {
+	var releases helmv2.HelmReleaseList
+	if err := a.reader.List(ctx, &releases, client.InNamespace(namespace)); err != nil {
+		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("list HelmReleases: %w", err)
+	}
+	return slices.DeleteFunc(releases.Items, func(release helmv2.HelmRelease) bool {
+		return release.Spec.KubeConfig == nil || release.Spec.KubeConfig.SecretRef == nil || !slices.Contains(secrets, release.Spec.KubeConfig.SecretRef.Name)
+	}), nil
+}
+
+// guardedSecrets are those with our finalizer, whatever their labels: only we can take it off.
+func (a *Access) guardedSecrets(ctx context.Context, names plan.Names) ([]metav1.PartialObjectMetadata, error) {
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := a.reader.List(ctx, secrets, client.InNamespace(names.TenantNamespace)); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(secrets.Items, func(secret metav1.PartialObjectMetadata) bool {
+		return !controllerutil.ContainsFinalizer(&secret, plan.Finalizer)
+	}), nil
+}
