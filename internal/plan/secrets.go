@@ -165,11 +165,10 @@ func (p *Plan) generateServerValues(wanted GeneratedSecret, contents map[Source]
 	for _, source := range wanted.Sources {
 		var err error
 		reason := v1alpha1.ReasonSecretInvalid
-		switch {
-		case source.Kind == ConfigMap:
+		if source.Kind == ConfigMap {
 			reason = v1alpha1.ReasonCABundleInvalid
 			values["caBundle"], err = caBundle(contents[source], source.Key)
-		default:
+		} else {
 			var pullSecret map[string]any
 			pullSecret, err = imagePullData(source.Name, contents[source])
 			pullSecrets = append(pullSecrets, pullSecret)
