@@ -16,6 +16,8 @@ var lifecycle = []part{
 	{"token", onboardingToken},
 	{"upgrade", upgrades},
 	{"secrets", secrets},
+	{"canary", canary},
+	{"paths", paths},
 	// Last: it takes Flux's CRDs away from everybody for a while.
 	{"deletion", deletions},
 }
