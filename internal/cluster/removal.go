@@ -45,8 +45,9 @@ func (p *Platform) RemoveRelease(ctx context.Context, names plan.Names, name str
 	if err != nil || release == nil {
 		return Progress{Done: err == nil}, err
 	}
-	// A suspended HelmRelease is dropped by Flux without an uninstall: a trap when the target lives, the way out when it does not.
-	if release.Spec.Suspend != targetGone {
+	// A suspended HelmRelease is dropped by Flux without an uninstall: a trap when the target lives, the way out when it does not. Whoever
+	// suspends one that is being deleted already wants it dropped.
+	if release.Spec.Suspend != targetGone && (targetGone || release.DeletionTimestamp.IsZero()) {
 		before := release.DeepCopy()
 		release.Spec.Suspend = targetGone
 		if err := p.patch(ctx, before, release, helmv2.HelmReleaseKind); err != nil {

@@ -138,7 +138,7 @@ func UninstallFailure(text string) (reason, message string) {
 	cause := causeOf(text)
 	switch {
 	case refusedPattern.MatchString(text):
-		return v1alpha1.ReasonCredentialsInvalid, "the cluster refuses the credentials that Flux has for it; a platform operator must have access granted again"
+		return v1alpha1.ReasonCredentialsInvalid, "the cluster refuses the credentials that Flux has for it; a platform operator must have access granted again, or remove it there and suspend its HelmRelease"
 	case cause.unreachable:
 		return v1alpha1.ReasonTargetUnreachable, "the cluster cannot be reached; it is tried again"
 	}
