@@ -43,6 +43,7 @@ func deletionOfAccess(t *testing.T) {
 	t.Run("deletion: during the installation | complete", tenant.deletionDuringInstall)
 	t.Run("deletion: access is denied after the installation | complete", tenant.deletionAfterDenial)
 	t.Run("deletion: somebody deleted the access secrets | complete", tenant.deletionWithDeletedSecrets)
+	t.Run("deletion: somebody deleted the AccessRequests | complete, with access requested again", tenant.deletionWithDeletedRequests)
 	t.Run("deletion: the access secret is gone | blocked, complete as soon as it is granted again", tenant.deletionWithoutSecret)
 }
 
@@ -167,6 +168,18 @@ func (s tenant) deletionWithDeletedSecrets(t *testing.T) {
 		}
 	})
 	s.awaitDeleted(t)
+	s.assertGone(t)
+}
+
+func (s tenant) deletionWithDeletedRequests(t *testing.T) {
+	s.order(t)
+	s.startDeletionAfter(t, func() {
+		for _, id := range []string{access.ControlPlane, access.Server, access.Workload} {
+			s.revoke(t, id)
+		}
+	})
+	// Here the access does go before its HelmRelease, by somebody else's hand, and comes back.
+	s.awaitVeleroGone(t)
 	s.assertGone(t)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
 	"github.com/openmcp-project/service-provider-velero/internal/access"
+	"github.com/openmcp-project/service-provider-velero/internal/plan"
 	"github.com/openmcp-project/service-provider-velero/test/landscape"
 )
 
@@ -31,8 +32,10 @@ func deletionOfClusters(t *testing.T) {
 	t.Run("deletion: the workload cluster is unreachable, then back | blocked, then complete", tenant.deletionWorkloadUnreachable)
 	t.Run("deletion: the workload Cluster is gone | complete", tenant.deletionWorkloadGone)
 	t.Run("deletion: the ControlPlane is deleted by its user | complete, with the Velero first", tenant.deletionOfControlPlane)
-	t.Run("deletion: the control plane's Cluster is being deleted | complete", newTenant(t, "team-clusters", "lost-mcp").deletionClusterGone)
+	t.Run("deletion: the control plane's Cluster is gone | complete", newTenant(t, "team-clusters", "lost-mcp").deletionClusterGone)
 	t.Run("deletion: the tenant namespace is terminating | complete", newTenant(t, "team-clusters", "terminating-mcp").deletionNamespaceTerminating)
+	t.Run("deletion: the tenant namespace is terminating and the access went first | blocked, complete after a platform operator suspended the release",
+		newTenant(t, "team-clusters", "revoked-mcp").deletionAfterRevocation)
 }
 
 func (s tenant) deletionWhileDown(t *testing.T) {
@@ -151,11 +154,12 @@ func (s tenant) assertNoReleases(t *testing.T) {
 // deletionClusterGone: the API server does not even answer any more.
 func (s tenant) deletionClusterGone(t *testing.T) {
 	s.order(t)
-	cluster, err := world.ControlPlane(t.Context(), s.Namespace, s.Name)
+	server, err := world.ControlPlane(t.Context(), s.Namespace, s.Name)
 	must(t, err)
-	_, err = cluster.Interrupt(t.Context())
-	must(t, err)
-	must(t, platform.Delete(t.Context(), s.clusterOf(t, access.ControlPlane)))
+	must(t, server.Stop(t.Context()))
+	cluster := s.clusterOf(t, access.ControlPlane)
+	must(t, platform.Delete(t.Context(), cluster))
+	must(t, setFinalizers(t.Context(), platform, cluster))
 	s.startDeletion(t)
 	s.awaitDeleted(t)
 	s.assertNothingOnPlatform(t)
@@ -175,6 +179,38 @@ func (s tenant) deletionNamespaceTerminating(t *testing.T) {
 	s.awaitControlPlaneGone(t)
 	s.assertNoReleases(t)
 	must(t, isGone(t.Context(), workload, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.names.WorkloadNamespace}}))
+}
+
+// deletionAfterRevocation: an AccessRequest cannot be brought back in a namespace that is going, so somebody has to decide what becomes of the
+// server.
+func (s tenant) deletionAfterRevocation(t *testing.T) {
+	s.order(t)
+	s.startDeletionAfter(t, func() {
+		s.revoke(t, access.Workload)
+		must(t, platform.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.names.TenantNamespace}}))
+	})
+	s.awaitBlocked(t, v1alpha1.ReasonCredentialsInvalid, "removing the Velero server", "a platform operator must", "suspend its HelmRelease")
+	must(t, workload.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.names.WorkloadNamespace}}))
+	s.patchRelease(t, plan.ServerRelease, `{"spec":{"suspend":true}}`)
+	s.awaitVeleroGone(t)
+	must(t, onboarding.Delete(t.Context(), s.controlPlaneObject()))
+	s.awaitControlPlaneGone(t)
+	s.assertNoReleases(t)
+}
+
+// revoke deletes an AccessRequest and waits until its rights are gone. Our finalizer keeps the request, and its Secret, in sight.
+func (s tenant) revoke(t *testing.T, id string) {
+	t.Helper()
+	request, err := s.accessRequest(t.Context(), id)
+	must(t, err)
+	must(t, platform.Delete(t.Context(), request))
+	eventually(t, installed, "access "+id+" is withdrawn", func(ctx context.Context) error {
+		request, err := s.accessRequest(ctx, id)
+		if err != nil || len(request.Finalizers) == 1 {
+			return err
+		}
+		return fmt.Errorf("finalizers are %v", request.Finalizers)
+	})
 }
 
 // deletionWithoutFlux takes the HelmReleases away from everybody, and gives Flux its CRD back at the end.

@@ -18,8 +18,8 @@ import (
 // deletions delete Veleros in every state. Each ends complete, or blocked with a reason that names what to do; in none is a HelmRelease left
 // behind, and in none does the access go before its HelmRelease.
 func deletions(t *testing.T) {
-	// deletionGuard(t)
-	// deletionOfAccess(t)
+	deletionGuard(t)
+	deletionOfAccess(t)
 	deletionOfReleases(t)
 	deletionOfClusters(t)
 	deletionWithoutFlux(t)
