@@ -194,7 +194,7 @@ func TestHoldingsOnALostCluster(t *testing.T) {
 			}
 			holdings, err := accessOf(rights("secrets")).Holdings(t.Context(), velero)
 			must(t, err)
-			if holdings != (access.Holdings{ControlPlaneGone: lost, WorkloadGone: lost}) {
+			if holdings != (access.Holdings{ControlPlaneGone: lost, WorkloadGone: lost, WorkloadPending: !lost}) {
 				t.Errorf("holdings are %+v", holdings)
 			}
 		})
