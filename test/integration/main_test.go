@@ -103,24 +103,34 @@ func furnish(ctx context.Context) error {
 	return nil
 }
 
-// establish creates a CRD and waits until its kind is served.
-func establish(ctx context.Context, cluster client.Client, definition *apiextensionsv1.CustomResourceDefinition) error {
-	definition = definition.DeepCopy()
-	definition.ResourceVersion = ""
-	if err := cluster.Create(ctx, definition); err != nil {
-		return fmt.Errorf("create CRD %s: %w", definition.Name, err)
+// establish creates CRDs and waits until their kinds are served.
+func establish(ctx context.Context, cluster client.Client, definitions ...*apiextensionsv1.CustomResourceDefinition) error {
+	for _, definition := range definitions {
+		wanted := definition.DeepCopy()
+		wanted.ResourceVersion = ""
+		if err := cluster.Create(ctx, wanted); err != nil {
+			return fmt.Errorf("create CRD %s: %w", definition.Name, err)
+		}
 	}
-	return poll(ctx, time.Minute, func(ctx context.Context) error {
-		if err := cluster.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
+	for _, definition := range definitions {
+		if err := poll(ctx, time.Minute, func(ctx context.Context) error { return established(ctx, cluster, definition.Name) }); err != nil {
 			return err
 		}
-		for _, condition := range definition.Status.Conditions {
-			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-				return nil
-			}
+	}
+	return nil
+}
+
+func established(ctx context.Context, cluster client.Client, name string) error {
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := cluster.Get(ctx, client.ObjectKey{Name: name}, definition); err != nil {
+		return err
+	}
+	for _, condition := range definition.Status.Conditions {
+		if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+			return nil
 		}
-		return fmt.Errorf("CRD %s is not established: %+v", definition.Name, definition.Status.Conditions)
-	})
+	}
+	return fmt.Errorf("CRD %s is not established: %+v", name, definition.Status.Conditions)
 }
 
 // scheme knows the kinds of Kubernetes, openMCP, Flux and this provider.

@@ -43,8 +43,9 @@ func rendered(t *testing.T, names plan.Names) (*sourcev1.OCIRepository, *helmv2.
 func applied(t *testing.T, names plan.Names) cluster.Observation {
 	t.Helper()
 	source, release := rendered(t, names)
-	must(t, platformOf().ApplySource(t.Context(), nil, source))
-	_, err := platformOf().ApplyRelease(t.Context(), nil, release)
+	_, err := platformOf().ApplySource(t.Context(), nil, source)
+	must(t, err)
+	_, err = platformOf().ApplyRelease(t.Context(), nil, release)
 	must(t, err)
 	return observed(t, names, func(seen cluster.Observation) error {
 		if seen.Sources[source.Name] == nil || seen.Releases[release.Name] == nil {
@@ -97,7 +98,7 @@ func correct(t *testing.T, names plan.Names) {
 	source, release := rendered(t, names)
 	eventually(t, "the apply meets no other write", func(ctx context.Context) error {
 		seen := current(t, names)
-		if err := platformOf().ApplySource(ctx, seen.Sources[source.Name], source.DeepCopy()); err != nil {
+		if _, err := platformOf().ApplySource(ctx, seen.Sources[source.Name], source.DeepCopy()); err != nil {
 			return err
 		}
 		_, err := platformOf().ApplyRelease(ctx, seen.Releases[release.Name], release.DeepCopy())
@@ -109,8 +110,9 @@ func correct(t *testing.T, names plan.Names) {
 func apply(t *testing.T, names plan.Names, seen cluster.Observation) {
 	t.Helper()
 	source, release := rendered(t, names)
-	must(t, platformOf().ApplySource(t.Context(), seen.Sources[source.Name], source))
-	_, err := platformOf().ApplyRelease(t.Context(), seen.Releases[release.Name], release)
+	_, err := platformOf().ApplySource(t.Context(), seen.Sources[source.Name], source)
+	must(t, err)
+	_, err = platformOf().ApplyRelease(t.Context(), seen.Releases[release.Name], release)
 	must(t, err)
 }
 
@@ -150,8 +152,9 @@ func TestApplyAgainBeforeTheCacheKnows(t *testing.T) {
 	_, names := newTenant(t, "apply-blind")
 	source, release := rendered(t, names)
 	for range 2 {
-		must(t, platformOf().ApplySource(t.Context(), nil, source.DeepCopy()))
-		_, err := platformOf().ApplyRelease(t.Context(), nil, release.DeepCopy())
+		_, err := platformOf().ApplySource(t.Context(), nil, source.DeepCopy())
+		must(t, err)
+		_, err = platformOf().ApplyRelease(t.Context(), nil, release.DeepCopy())
 		must(t, err)
 	}
 }
@@ -219,7 +222,7 @@ func TestStaleViewIsRefused(t *testing.T) {
 	merge(t, platform, stale.Sources[source.Name].DeepCopy(), `{"spec":{"suspend":true}}`)
 	merge(t, platform, stale.Releases[release.Name].DeepCopy(), `{"spec":{"suspend":true}}`)
 	source.Spec.Interval.Duration, release.Spec.Interval.Duration = time.Minute, time.Minute
-	if err := platformOf().ApplySource(t.Context(), stale.Sources[source.Name], source); err == nil {
+	if _, err := platformOf().ApplySource(t.Context(), stale.Sources[source.Name], source); err == nil {
 		t.Error("an OCIRepository that changed since was overwritten")
 	}
 	if _, err := platformOf().ApplyRelease(t.Context(), stale.Releases[release.Name], release); err == nil {
@@ -252,8 +255,9 @@ func TestObjectOfSomebodyElse(t *testing.T) {
 			}
 			before := contents(t, source, release)
 			wantedSource, wantedRelease := rendered(t, names)
-			conflicts(t, platformOf().ApplySource(t.Context(), seen.Sources[source.Name], wantedSource), "OCIRepository", source.Name)
-			_, err := platformOf().ApplyRelease(t.Context(), seen.Releases[release.Name], wantedRelease)
+			_, err := platformOf().ApplySource(t.Context(), seen.Sources[source.Name], wantedSource)
+			conflicts(t, err, "OCIRepository", source.Name)
+			_, err = platformOf().ApplyRelease(t.Context(), seen.Releases[release.Name], wantedRelease)
 			conflicts(t, err, "HelmRelease", release.Name)
 			if diff := cmp.Diff(before, contents(t, source, release)); diff != "" {
 				t.Errorf("an object of somebody else was written (-before +after):\n%s", diff)
