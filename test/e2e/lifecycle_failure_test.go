@@ -63,10 +63,7 @@ func failures(t *testing.T, tenant tenant) {
 
 // drift is what is changed by hand on the targets.
 func drift(t *testing.T, tenant tenant) {
-	changeOffer(t, func(spec *v1alpha1.ProviderConfigSpec) {
-		spec.PollInterval = &metav1.Duration{Duration: 10 * time.Second}
-	})
-	tenant.awaitReady(t)
+	tenant.changePollInterval(t, 10*time.Second)
 	t.Run("drift: the Deployment is deleted by hand | it is back, and the status has not moved", func(t *testing.T) {
 		before, err := tenant.velero(t.Context())
 		must(t, err)
@@ -113,11 +110,16 @@ func (s tenant) changePollInterval(t *testing.T, interval time.Duration) {
 	t.Helper()
 	changeOffer(t, func(spec *v1alpha1.ProviderConfigSpec) { spec.PollInterval = &metav1.Duration{Duration: interval} })
 	eventually(t, soon, "Flux is told the interval", func(ctx context.Context) error {
-		release, err := s.helmRelease(ctx, plan.ServerRelease)
-		if err == nil && release.Spec.Interval.Duration != interval {
-			err = fmt.Errorf("it is %s", release.Spec.Interval.Duration)
+		for _, name := range []string{plan.ControlPlaneRelease, plan.ServerRelease} {
+			release, err := s.helmRelease(ctx, name)
+			if err != nil {
+				return err
+			}
+			if release.Spec.Interval.Duration != interval {
+				return fmt.Errorf("that of %s is %s", name, release.Spec.Interval.Duration)
+			}
 		}
-		return err
+		return nil
 	})
 	s.awaitQuiet(t)
 	s.awaitReady(t)
