@@ -46,7 +46,9 @@ func canary(t *testing.T) {
 	watched.proxy = httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(*httputil.ProxyRequest) {},
 		// Flux asks for TLS first, which neither this proxy nor the registry has.
-		ErrorHandler: func(response http.ResponseWriter, _ *http.Request, _ error) { response.WriteHeader(http.StatusBadGateway) },
+		ErrorHandler: func(response http.ResponseWriter, _ *http.Request, _ error) {
+			response.WriteHeader(http.StatusBadGateway)
+		},
 	})
 	defer watched.proxy.Close()
 	restartWith(t, "--verbosity=DEBUG")
@@ -56,7 +58,7 @@ func canary(t *testing.T) {
 		watched.tenant.orderControlPlane(t)
 		watched.tenant.orderVelero(t, oldVersion, aws)
 		watched.tenant.awaitReady(t)
-		watched.assertDelivered(t)
+		watched.assertDelivered(t, "first")
 		watched.assertSilence(t)
 	})
 	t.Run("secrets: they are rotated, and the version is changed | in no log, event, status, HelmRelease or metric", func(t *testing.T) {
@@ -64,7 +66,7 @@ func canary(t *testing.T) {
 		watched.create(t, "second")
 		watched.tenant.change(t, func(spec *v1alpha1.VeleroSpec) { spec.Version = newVersion })
 		watched.tenant.awaitRunning(t, newVersion)
-		watched.assertDelivered(t)
+		watched.assertDelivered(t, "second")
 		watched.assertSilence(t)
 	})
 	t.Run("secrets: none of them can be used | in no log, event, status, HelmRelease or metric", watched.unusable)
@@ -191,12 +193,18 @@ func (c *canaries) unverified(t *testing.T) {
 }
 
 // assertDelivered shows that the canaries are in use: else there would be nothing to be silent about.
-func (c *canaries) assertDelivered(t *testing.T) {
+func (c *canaries) assertDelivered(t *testing.T, generation string) {
 	t.Helper()
-	values := &corev1.Secret{}
-	must(t, platform.Get(t.Context(), types.NamespacedName{Namespace: c.tenant.names.TenantNamespace, Name: "sp-velero-server-values"}, values))
-	if !strings.Contains(string(values.Data[fluxgen.ValuesKey]), "canary-proxy-of-the-pod") {
-		t.Error("the generated values have no canary in them")
+	for name, delivered := range map[string]struct{ key, about string }{
+		"sp-velero-server-values": {fluxgen.ValuesKey, "proxy of the pod first"},
+		"sp-velero-chart-proxy":   {"password", "proxy password " + generation},
+		"sp-velero-chart-pull":    {corev1.DockerConfigJsonKey, "chart pull secret " + generation + ", as a docker config has it"},
+	} {
+		secret := &corev1.Secret{}
+		must(t, platform.Get(t.Context(), types.NamespacedName{Namespace: c.tenant.names.TenantNamespace, Name: name}, secret))
+		if !strings.Contains(string(secret.Data[delivered.key]), c.words[delivered.about]) {
+			t.Errorf("Secret %s does not have the %s", name, delivered.about)
+		}
 	}
 	log, err := os.ReadFile(operator.Log)
 	must(t, err)

@@ -62,7 +62,10 @@ func newWorld(ctx context.Context, in input) (*world, error) {
 			return nil, err
 		}
 	}
-	return w, w.apply(ctx, in)
+	if err := w.apply(ctx, in); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 // restart is a new process of the operator: it remembers nothing.
