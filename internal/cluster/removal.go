@@ -204,13 +204,13 @@ func removeCRDs(ctx context.Context, remote client.Client, names plan.Names, ord
 }
 
 // deleteCRDs is done when none is left. The detail names those that were deleted before and are still there: an object that cannot go keeps
-// its CRD, and only its owner can let it go.
+// its CRD, and only its owner can let it go. They are deleted again: an API server under load can lose sight of a CRD that is being deleted, and
+// looks at it again after minutes, or when a second call changes it.
 func deleteCRDs(ctx context.Context, remote client.Client, crds []*apiextensionsv1.CustomResourceDefinition) (Progress, error) {
 	var terminating []string
 	for _, crd := range crds {
 		if !crd.DeletionTimestamp.IsZero() {
 			terminating = append(terminating, crd.Name)
-			continue
 		}
 		if err := remote.Delete(ctx, crd, client.Preconditions{UID: &crd.UID}); client.IgnoreNotFound(err) != nil {
 			return Progress{}, fmt.Errorf("delete CRD %q: %w", crd.Name, err)
@@ -220,7 +220,7 @@ func deleteCRDs(ctx context.Context, remote client.Client, crds []*apiextensions
 		return Progress{Done: len(crds) == 0}, nil
 	}
 	slices.Sort(terminating)
-	return Progress{Detail: fmt.Sprintf("%s still being deleted; an object of that kind with a finalizer keeps it",
+	return Progress{Detail: fmt.Sprintf("%s still being deleted; an object of that kind that has a finalizer may keep it",
 		strings.Join(terminating[:min(len(terminating), maxExamples)], ", "))}, nil
 }
 
