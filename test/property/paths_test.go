@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -167,8 +168,8 @@ func (w *world) sameState(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		return fmt.Errorf("another state than after a fresh start (-fresh +path):\n%s", diff)
+	if !maps.Equal(want, got) {
+		return fmt.Errorf("another state than after a fresh start (-fresh +path):\n%s", cmp.Diff(want, got))
 	}
 	if err := w.check(ctx); err != nil {
 		return err
