@@ -87,10 +87,10 @@ func upToDate(ctx context.Context, grants plan.Grants, velero types.NamespacedNa
 }
 
 // standIn is the ClusterRequest of a control plane that is the workload cluster: it is there at once.
-func standIn(t *testing.T, velero types.NamespacedName, names plan.Names) *clustersv1alpha1.ClusterRequest {
+func standIn(t *testing.T, velero types.NamespacedName, names plan.Names, finalizers ...string) *clustersv1alpha1.ClusterRequest {
 	t.Helper()
 	request := &clustersv1alpha1.ClusterRequest{
-		ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace, Name: velero.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace, Name: velero.Name, Finalizers: finalizers},
 		Spec:       clustersv1alpha1.ClusterRequestSpec{Purpose: clustersv1alpha1.PURPOSE_WORKLOAD},
 	}
 	must(t, platform.Create(t.Context(), request))
@@ -156,7 +156,7 @@ func nothingWithoutControlPlane(t *testing.T, subject *access.Access, velero typ
 	calls := callsDuring(t, func() {
 		outcome, err := subject.Ensure(t.Context(), velero)
 		must(t, err)
-		if outcome.Waiting == nil || !outcome.Waiting.Failed || outcome.Waiting.Reason != v1alpha1.ReasonControlPlaneNotFound {
+		if outcome.Waiting == nil || outcome.Waiting.Reason != v1alpha1.ReasonControlPlaneNotFound {
 			t.Errorf("without a control plane: %+v", outcome)
 		}
 	})

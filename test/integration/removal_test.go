@@ -110,17 +110,6 @@ func TestRemovalResumes(t *testing.T) {
 	}
 }
 
-// TestRemovalResumesWhatIsSuspendedLate: somebody suspends the release after its removal began.
-func TestRemovalResumesWhatIsSuspendedLate(t *testing.T) {
-	names, held := installedRelease(t, "removal-late", func(*helmv2.HelmRelease) {})
-	remove(t, names, false)
-	merge(t, platform, newest(t, held), `{"spec":{"suspend":true}}`)
-	remove(t, names, false)
-	if newest(t, held).Spec.Suspend {
-		t.Error("it stays suspended")
-	}
-}
-
 // TestRemovalNeedsTheKubeconfig: without it Flux would skip the uninstall, and nobody would ever know what is left on the target.
 func TestRemovalNeedsTheKubeconfig(t *testing.T) {
 	names, held := installedRelease(t, "removal-credentials", func(*helmv2.HelmRelease) {})
