@@ -222,17 +222,19 @@ func guardSurvivesRenewal(t *testing.T, subject *access.Access, velero types.Nam
 		}
 		return nil
 	})
+	var renewed plan.Grants
 	eventually(t, "the grant is about the new token", func(ctx context.Context) error {
 		outcome, err := subject.Ensure(ctx, velero)
+		renewed = outcome.Grants
 		if err != nil || outcome.Waiting != nil {
 			return fmt.Errorf("waiting %+v, error %w", outcome.Waiting, err)
 		}
 		if outcome.Grants.Server.Version.ResourceVersion != secret.ResourceVersion {
 			return errors.New("it is about the old one")
 		}
-		credentialsAreGuarded(t, names, outcome.Grants)
 		return nil
 	})
+	credentialsAreGuarded(t, names, renewed)
 }
 
 // guardIsRestored takes everything off the Secrets that we put there.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -123,22 +123,22 @@ func failuresRegisterNothing(t *testing.T, program program) {
 // denyGrants has the platform's API server refuse every grant in one namespace, as a platform without an onboarding cluster never grants.
 func denyGrants(t *testing.T, namespace string) {
 	t.Helper()
-	fail := admissionv1.Fail
-	rule := admissionv1.Rule{APIGroups: []string{"clusters.openmcp.cloud"}, APIVersions: []string{"*"}, Resources: []string{"clusterrequests/status", "accessrequests/status"}}
-	policy := &admissionv1.ValidatingAdmissionPolicy{
+	fail := admissionregistrationv1.Fail
+	rule := admissionregistrationv1.Rule{APIGroups: []string{"clusters.openmcp.cloud"}, APIVersions: []string{"*"}, Resources: []string{"clusterrequests/status", "accessrequests/status"}}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: &fail,
-			MatchConstraints: &admissionv1.MatchResources{
+			MatchConstraints: &admissionregistrationv1.MatchResources{
 				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-				ResourceRules:     []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{Operations: []admissionv1.OperationType{admissionv1.Update}, Rule: rule}}},
+				ResourceRules:     []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update}, Rule: rule}}},
 			},
-			Validations: []admissionv1.Validation{{Expression: "false", Message: "never granted"}},
+			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "never granted"}},
 		},
 	}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},
-		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+		Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: namespace, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}},
 	}
 	must(t, ensure(t.Context(), platform, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	for _, object := range []client.Object{policy, binding} {

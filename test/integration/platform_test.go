@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -96,14 +97,18 @@ func current(t *testing.T, names plan.Names) cluster.Observation {
 func correct(t *testing.T, names plan.Names) {
 	t.Helper()
 	source, release := rendered(t, names)
-	eventually(t, "the apply meets no other write", func(ctx context.Context) error {
+	var err error
+	for range 100 {
 		seen := current(t, names)
-		if _, err := platformOf().ApplySource(ctx, seen.Sources[source.Name], source.DeepCopy()); err != nil {
-			return err
+		_, err = platformOf().ApplySource(t.Context(), seen.Sources[source.Name], source.DeepCopy())
+		if err == nil {
+			_, err = platformOf().ApplyRelease(t.Context(), seen.Releases[release.Name], release.DeepCopy())
 		}
-		_, err := platformOf().ApplyRelease(ctx, seen.Releases[release.Name], release.DeepCopy())
-		return err
-	})
+		if !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	must(t, err)
 }
 
 // apply applies both objects to what was observed.
