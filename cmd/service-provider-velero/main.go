@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -43,7 +44,13 @@ func command(args []string) error {
 		return fmt.Errorf("unknown command %q\n\n%s", args[0], usage)
 	}
 	if err := flags.Parse(args[1:]); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return nil
+		}
 		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("%s takes no argument %q\n\n%s", args[0], flags.Arg(0), usage)
 	}
 	log, err := logging.GetLogger()
 	if err != nil {

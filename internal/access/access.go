@@ -172,6 +172,9 @@ func (a *Access) grant(ctx context.Context, velero types.NamespacedName, names p
 	if err != nil {
 		return plan.Grant{}, nil, fmt.Errorf("read access %q: %w", id, err)
 	}
+	if !request.DeletionTimestamp.IsZero() {
+		return plan.Grant{}, pending(id), a.finish(ctx, velero, names, id)
+	}
 	if waiting := judge(request, id); waiting != nil {
 		return plan.Grant{}, waiting, nil
 	}

@@ -60,6 +60,15 @@ func (a *Access) again(ctx context.Context, velero types.NamespacedName, names p
 	return nil
 }
 
+// finish lets a request go that somebody deleted while its Velero lives: what needs it asks for it anew. In a namespace that is being deleted
+// nothing comes again.
+func (a *Access) finish(ctx context.Context, velero types.NamespacedName, names plan.Names, id string) error {
+	if terminating, err := a.terminating(ctx, names.TenantNamespace); terminating || err != nil {
+		return err
+	}
+	return a.again(ctx, velero, names, id, true)
+}
+
 // keep guards the Secret of a grant during a deletion. One that is being deleted stays as it is: for a last uninstall it is good enough.
 func (a *Access) keep(ctx context.Context, names plan.Names, name string) error {
 	secret := &metav1.PartialObjectMetadata{}

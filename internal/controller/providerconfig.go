@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,7 +50,12 @@ func (r *ConfigReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 			return ctrl.Result{}, fmt.Errorf("acknowledge the reconcile annotation: %w", err)
 		}
 	}
-	return ctrl.Result{}, r.writeStatus(ctx, config)
+	err := r.writeStatus(ctx, config)
+	if apierrors.IsConflict(err) {
+		// Our view of it is old; the newer one comes as an event.
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	}
+	return ctrl.Result{}, err
 }
 
 func (r *ConfigReconciler) writeStatus(ctx context.Context, config *v1alpha1.ProviderConfig) error {

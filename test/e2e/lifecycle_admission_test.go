@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,31 +43,31 @@ func (r admissionRule) remove(t *testing.T) {
 }
 
 // only is the objects of a kind in a namespace.
-func only(namespace, group, version, resource string, operations ...admissionv1.OperationType) *admissionv1.MatchResources {
-	return &admissionv1.MatchResources{
+func only(namespace, group, version, resource string, operations ...admissionregistrationv1.OperationType) *admissionregistrationv1.MatchResources {
+	return &admissionregistrationv1.MatchResources{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: operations,
-			Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
 		}}},
 	}
 }
 
 // denyDeployments has the API server deny an operation on the tenant's Deployments, and waits until it does.
-func denyDeployments(t *testing.T, tenant tenant, operation admissionv1.OperationType) admissionRule {
+func denyDeployments(t *testing.T, tenant tenant, operation admissionregistrationv1.OperationType) admissionRule {
 	t.Helper()
 	name := strings.ToLower(string(operation)) + "-" + tenant.names.Instance
 	rule := admissionRule{workload, []client.Object{
-		&admissionv1.ValidatingAdmissionPolicy{
+		&admissionregistrationv1.ValidatingAdmissionPolicy{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 				MatchConstraints: only(tenant.names.WorkloadNamespace, "apps", "v1", "deployments", operation),
-				Validations:      []admissionv1.Validation{{Expression: "false", Message: "not here"}},
+				Validations:      []admissionregistrationv1.Validation{{Expression: "false", Message: "not here"}},
 			},
 		},
-		&admissionv1.ValidatingAdmissionPolicyBinding{
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+			Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}},
 		},
 	}}.create(t)
 	eventually(t, installed, "the rule holds", func(ctx context.Context) error { return denied(ctx, tenant, operation) })
@@ -75,11 +75,11 @@ func denyDeployments(t *testing.T, tenant tenant, operation admissionv1.Operatio
 }
 
 // denied tries the operation without carrying it out.
-func denied(ctx context.Context, tenant tenant, operation admissionv1.OperationType) error {
+func denied(ctx context.Context, tenant tenant, operation admissionregistrationv1.OperationType) error {
 	probe := foreignDeployment(tenant.names.WorkloadNamespace)
 	probe.Name = "probe"
 	var err error
-	if operation == admissionv1.Create {
+	if operation == admissionregistrationv1.Create {
 		err = workload.Create(ctx, probe, client.DryRunAll)
 	} else if deployment, getErr := tenant.deployment(ctx); getErr != nil {
 		return getErr
@@ -97,22 +97,22 @@ func denied(ctx context.Context, tenant tenant, operation admissionv1.OperationT
 }
 
 // setField has an API server set a field of the objects of a kind in a namespace.
-func setField(name string, match *admissionv1.MatchResources, path, value string) []client.Object {
-	fail := admissionv1.Fail
+func setField(name string, match *admissionregistrationv1.MatchResources, path, value string) []client.Object {
+	fail := admissionregistrationv1.Fail
 	return []client.Object{
-		&admissionv1.MutatingAdmissionPolicy{
+		&admissionregistrationv1.MutatingAdmissionPolicy{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: admissionv1.MutatingAdmissionPolicySpec{
-				MatchConstraints: match, FailurePolicy: &fail, ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
-				Mutations: []admissionv1.Mutation{{
-					PatchType: admissionv1.PatchTypeJSONPatch,
-					JSONPatch: &admissionv1.JSONPatch{Expression: fmt.Sprintf(`[JSONPatch{op: "add", path: %q, value: %s}]`, path, value)},
+			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+				MatchConstraints: match, FailurePolicy: &fail, ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+				Mutations: []admissionregistrationv1.Mutation{{
+					PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+					JSONPatch: &admissionregistrationv1.JSONPatch{Expression: fmt.Sprintf(`[JSONPatch{op: "add", path: %q, value: %s}]`, path, value)},
 				}},
 			},
 		},
-		&admissionv1.MutatingAdmissionPolicyBinding{
+		&admissionregistrationv1.MutatingAdmissionPolicyBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
+			Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
 		},
 	}
 }

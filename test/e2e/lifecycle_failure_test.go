@@ -8,7 +8,7 @@ import (
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -252,8 +252,8 @@ const nodeLabel = "test.velero.services.openmcp.cloud/needs"
 // timeout has a server that finds no node, and Flux not wait for five minutes, which is what it does otherwise.
 func timeout(t *testing.T) {
 	tenant := newTenant(t, "upgrade", "slow")
-	server := only(tenant.names.TenantNamespace, helmv2.GroupVersion.Group, helmv2.GroupVersion.Version, "helmreleases", admissionv1.Create, admissionv1.Update)
-	pods := only(tenant.names.WorkloadNamespace, "", "v1", "pods", admissionv1.Create)
+	server := only(tenant.names.TenantNamespace, helmv2.GroupVersion.Group, helmv2.GroupVersion.Version, "helmreleases", admissionregistrationv1.Create, admissionregistrationv1.Update)
+	pods := only(tenant.names.WorkloadNamespace, "", "v1", "pods", admissionregistrationv1.Create)
 	t.Run("failure: the server does not become ready in time | InstallFailed, Ready once it does", func(t *testing.T) {
 		admissionRule{platform, setField("hurry", server, "/spec/timeout", `"10s"`)}.create(t)
 		admissionRule{workload, setField("pin", pods, "/spec/nodeSelector", fmt.Sprintf(`{%q: "here"}`, nodeLabel))}.create(t)

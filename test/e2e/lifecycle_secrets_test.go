@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -125,7 +126,7 @@ func (s tenant) assertNewToken(t *testing.T, replace func(*corev1.Secret)) {
 	_, before := s.mountedCredentials(t)
 	replace(s.grantedSecret(t, access.Server))
 	eventually(t, reached, "the new token is on the workload cluster", func(context.Context) error {
-		if _, token := s.mountedCredentials(t); string(token) == string(before) {
+		if _, token := s.mountedCredentials(t); bytes.Equal(token, before) {
 			return errors.New("it is still the old one")
 		}
 		return nil
@@ -263,8 +264,11 @@ func (s tenant) awaitNoCopies(t *testing.T) {
 		for _, name := range []string{"sp-velero-chart-pull", "sp-velero-chart-ca", "sp-velero-chart-proxy", "sp-velero-chart-verify"} {
 			secret := &corev1.Secret{}
 			err := platform.Get(ctx, types.NamespacedName{Namespace: s.names.TenantNamespace, Name: name}, secret)
+			if err == nil {
+				return fmt.Errorf("%s is still there", name)
+			}
 			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("%s: %v", name, err)
+				return fmt.Errorf("look for %s: %w", name, err)
 			}
 		}
 		return nil

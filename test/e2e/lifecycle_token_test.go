@@ -95,7 +95,7 @@ func revokeToken(t *testing.T, access accessToOnboarding) {
 		if apierrors.IsUnauthorized(err) {
 			return nil
 		}
-		return fmt.Errorf("listing Veleros: %v", err)
+		return fmt.Errorf("listing Veleros with the old token: want Unauthorized, got %w", err)
 	})
 }
 

@@ -64,19 +64,22 @@ func (l *Landscape) StartSecureRegistry(ctx context.Context) (*SecureRegistry, e
 	registry := &SecureRegistry{
 		Address: loopback(ports[0]), CA: ca, User: registryUser, Password: registryPassword, landscape: l, ca: authority.CA(),
 	}
-	return registry, registry.start(ctx, pair)
+	if err := registry.start(ctx, pair); err != nil {
+		return nil, err
+	}
+	return registry, nil
 }
 
 func (r *SecureRegistry) start(ctx context.Context, pair pki.Pair) error {
-	site, directory := r.landscape.site, secureRegistry
-	if err := site.Write([]byte(registryUsers), directory, "htpasswd"); err != nil {
+	at, directory := r.landscape.site, secureRegistry
+	if err := at.Write([]byte(registryUsers), directory, "htpasswd"); err != nil {
 		return err
 	}
-	config := fmt.Sprintf(secureRegistryConfig, site.Path(directory, "storage"), r.Address, pair.Cert, pair.Key, site.Path(directory, "htpasswd"))
-	if err := site.Write([]byte(config), directory, "config.yaml"); err != nil {
+	config := fmt.Sprintf(secureRegistryConfig, at.Path(directory, "storage"), r.Address, pair.Cert, pair.Key, at.Path(directory, "htpasswd"))
+	if err := at.Write([]byte(config), directory, "config.yaml"); err != nil {
 		return err
 	}
-	record, err := site.Start(r.spec(site.Path(directory, "config.yaml")))
+	record, err := at.Start(r.spec(at.Path(directory, "config.yaml")))
 	if err != nil {
 		return err
 	}
