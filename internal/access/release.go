@@ -101,6 +101,8 @@ func (a *Access) withoutFinalizer(ctx context.Context, object client.Object, fin
 type Holdings struct {
 	// ControlPlane and Workload are the grants; empty when there is none (any more).
 	ControlPlane, Workload plan.Grant
+	// ControlPlaneWithdrawn and WorkloadWithdrawn: the request is being deleted, by Release or with its namespace, so the grant may be of no use.
+	ControlPlaneWithdrawn, WorkloadWithdrawn bool
 	// WorkloadPending: the workload access is on its way, and its ClusterProvider makes the server's namespace before it grants.
 	WorkloadPending bool
 	// ControlPlaneGone and WorkloadGone say that the cluster itself is gone or on its way out, so that nothing can be cleaned up on it.
@@ -115,33 +117,41 @@ func (a *Access) Holdings(ctx context.Context, velero types.NamespacedName) (Hol
 		return holdings, err
 	}
 	ofControlPlane := types.NamespacedName{Namespace: names.TenantNamespace, Name: velero.Name}
-	holdings.ControlPlane, holdings.ControlPlaneGone, _, err = a.held(ctx, requestKey(velero, names, ControlPlane), ofControlPlane)
+	controlPlane, err := a.held(ctx, requestKey(velero, names, ControlPlane), ofControlPlane)
 	if err != nil {
 		return holdings, err
 	}
 	ofWorkload := requestKey(velero, names, Workload)
-	holdings.Workload, holdings.WorkloadGone, holdings.WorkloadPending, err = a.held(ctx, ofWorkload, ofWorkload)
-	return holdings, err
+	workload, err := a.held(ctx, ofWorkload, ofWorkload)
+	return Holdings{
+		ControlPlane: controlPlane.grant, ControlPlaneWithdrawn: controlPlane.withdrawn, ControlPlaneGone: controlPlane.gone,
+		Workload: workload.grant, WorkloadWithdrawn: workload.withdrawn, WorkloadGone: workload.gone, WorkloadPending: workload.pending,
+	}, err
+}
+
+// holding is what one request still gives.
+type holding struct {
+	grant                    plan.Grant
+	withdrawn, gone, pending bool
 }
 
 // held looks up the grant of a request for the cluster of a ClusterRequest.
-func (a *Access) held(ctx context.Context, key, clusterRequest types.NamespacedName) (grant plan.Grant, gone, pending bool, err error) {
+func (a *Access) held(ctx context.Context, key, clusterRequest types.NamespacedName) (holding, error) {
 	request := &clustersv1alpha1.AccessRequest{}
-	err = a.reader.Get(ctx, key, request)
+	err := a.reader.Get(ctx, key, request)
 	exists := err == nil
 	if client.IgnoreNotFound(err) != nil {
-		return plan.Grant{}, false, false, err
+		return holding{}, err
 	}
-	gone, err = a.clusterGone(ctx, request, clusterRequest)
-	// A request that is being deleted grants nothing any more: its ClusterProvider withdraws the credentials before the request is gone. Release
-	// begins that only when nothing is left that they are needed for.
-	if err != nil || gone || !exists || !request.DeletionTimestamp.IsZero() {
-		return plan.Grant{}, gone, false, err
+	gone, err := a.clusterGone(ctx, request, clusterRequest)
+	if err != nil || gone || !exists {
+		return holding{gone: gone}, err
 	}
+	withdrawn := !request.DeletionTimestamp.IsZero()
 	if request.Status.SecretRef == nil {
-		return plan.Grant{}, false, request.Spec.ClusterRef != nil && !request.Status.IsDenied(), nil
+		return holding{pending: !withdrawn && request.Spec.ClusterRef != nil && !request.Status.IsDenied()}, nil
 	}
-	return plan.Grant{Secret: request.Status.SecretRef.Name, Key: clustersv1alpha1.SecretKeyKubeconfig}, false, false, nil
+	return holding{grant: plan.Grant{Secret: request.Status.SecretRef.Name, Key: clustersv1alpha1.SecretKeyKubeconfig}, withdrawn: withdrawn}, nil
 }
 
 // clusterGone is true when the Cluster of a request does not exist any more or is being deleted. One that is only unreachable is not gone. A

@@ -114,7 +114,7 @@ func problem(cause error) (reason, detail string) {
 	switch {
 	case errors.Is(cause, cluster.ErrCredentials):
 		return v1alpha1.ReasonCredentialsInvalid, "the credentials for the cluster are missing or of no use; a platform operator must have access granted again"
-	case apierrors.IsUnauthorized(cause), apierrors.IsForbidden(cause):
+	case refused(cause):
 		return v1alpha1.ReasonCredentialsInvalid, "the cluster refuses the credentials; a platform operator must have access granted again"
 	default:
 		return v1alpha1.ReasonTargetUnreachable, "the cluster cannot be reached; it is tried again"
@@ -190,23 +190,37 @@ func (d *removal) workloadNamespace(ctx context.Context) (cluster.Progress, erro
 	if d.holdings.WorkloadGone || d.holdings.Workload.Secret == "" {
 		return cluster.Progress{Done: true}, nil
 	}
-	remote, err := d.Platform.Remote(ctx, d.names, d.holdings.Workload)
-	if err != nil {
-		return cluster.Progress{}, err
-	}
-	return cluster.RemoveNamespace(ctx, remote, d.names.WorkloadNamespace)
+	return d.cleanUp(ctx, d.holdings.Workload, d.holdings.WorkloadWithdrawn, func(remote client.Client) (cluster.Progress, error) {
+		return cluster.RemoveNamespace(ctx, remote, d.names.WorkloadNamespace)
+	})
 }
+
+// cleanUp does something on another cluster. Credentials that are being withdrawn are used as long as they are good: with a tenant namespace
+// that is deleted they go at the same time as all the rest. After that nobody can do it, and nothing comes of waiting.
+func (d *removal) cleanUp(ctx context.Context, grant plan.Grant, withdrawn bool, clean func(client.Client) (cluster.Progress, error)) (cluster.Progress, error) {
+	remote, err := d.Platform.Remote(ctx, d.names, grant)
+	if err == nil {
+		var progress cluster.Progress
+		if progress, err = clean(remote); err == nil {
+			return progress, nil
+		}
+	}
+	if withdrawn && (refused(err) || errors.Is(err, cluster.ErrCredentials)) {
+		return cluster.Progress{Done: true}, nil
+	}
+	return cluster.Progress{}, err
+}
+
+func refused(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
 // crds removes the CRDs that hold no user's data.
 func (d *removal) crds(ctx context.Context) (cluster.Progress, error) {
 	if d.holdings.ControlPlaneGone || d.holdings.ControlPlane.Secret == "" {
 		return cluster.Progress{Done: true}, nil
 	}
-	remote, err := d.Platform.Remote(ctx, d.names, d.holdings.ControlPlane)
-	if err != nil {
-		return cluster.Progress{}, err
-	}
-	return cluster.RemoveCRDs(ctx, remote, d.names, d.velero.CreationTimestamp)
+	return d.cleanUp(ctx, d.holdings.ControlPlane, d.holdings.ControlPlaneWithdrawn, func(remote client.Client) (cluster.Progress, error) {
+		return cluster.RemoveCRDs(ctx, remote, d.names, d.velero.CreationTimestamp)
+	})
 }
 
 func (d *removal) platformObjects(ctx context.Context) (cluster.Progress, error) {
