@@ -147,6 +147,7 @@ func TestAccess(t *testing.T) {
 	})
 	guardSurvivesRenewal(t, subject, velero, names, grants)
 	guardIsRestored(t, subject, velero, names)
+	grants = deletedRequestComesBack(t, subject, velero, names)
 	releaseKeepsTheOrder(t, subject, velero, names, grants)
 }
 
@@ -259,6 +260,31 @@ func guardIsRestored(t *testing.T, subject *access.Access, velero types.Namespac
 		}
 		return unguarded
 	})
+}
+
+// deletedRequestComesBack deletes a request that is in use, as a person might by mistake.
+func deletedRequestComesBack(t *testing.T, subject *access.Access, velero types.NamespacedName, names plan.Names) plan.Grants {
+	t.Helper()
+	request := requestOf(velero, names, access.Server)
+	must(t, platform.Get(t.Context(), client.ObjectKeyFromObject(request), request))
+	deleted := request.UID
+	must(t, platform.Delete(t.Context(), request))
+	var grants plan.Grants
+	eventually(t, "access is granted again", func(ctx context.Context) error {
+		outcome, err := subject.Ensure(ctx, velero)
+		if err != nil || outcome.Waiting != nil {
+			return fmt.Errorf("waiting %+v, error %w", outcome.Waiting, err)
+		}
+		if err := platform.Get(ctx, client.ObjectKeyFromObject(request), request); err != nil {
+			return err
+		}
+		if request.UID == deleted {
+			return errors.New("it is still the deleted request")
+		}
+		grants = outcome.Grants
+		return nil
+	})
+	return grants
 }
 
 // releaseKeepsTheOrder: the requests first, then our finalizer on their Secrets, then the workload cluster.
