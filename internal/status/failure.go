@@ -84,7 +84,7 @@ func (c component) refused() verdict {
 	return stuck(v1alpha1.ReasonUpgradeFailed, c.subject+" was changed on "+c.cluster+", and Flux cannot change it back")
 }
 
-var refusedPattern = regexp.MustCompile(`Unauthorized|[Ff]orbidden|must be logged in`)
+var refusedPattern = regexp.MustCompile(`Unauthorized|[Ff]orbidden|must be logged in|asked for the client to provide credentials`)
 
 func (c component) unreachable(text string) verdict {
 	if refusedPattern.MatchString(text) {
