@@ -25,6 +25,7 @@ import (
 // deletionOfClusters deletes Veleros whose clusters, control plane or operator are not there.
 func deletionOfClusters(t *testing.T) {
 	tenant := newTenant(t, "team-clusters", "cluster-mcp")
+	defer tenant.leave(t)
 	tenant.orderControlPlane(t)
 	t.Run("deletion: the operator is down, then up | complete", tenant.deletionWhileDown)
 	t.Run("deletion: a second Velero of the same name comes right after | complete, and the second is installed", tenant.secondRightAfter)
@@ -33,7 +34,9 @@ func deletionOfClusters(t *testing.T) {
 	t.Run("deletion: the workload Cluster is gone | complete", tenant.deletionWorkloadGone)
 	t.Run("deletion: the ControlPlane is deleted by its user | complete, with the Velero first", tenant.deletionOfControlPlane)
 	t.Run("deletion: the control plane's Cluster is gone | complete", newTenant(t, "team-clusters", "lost-mcp").deletionClusterGone)
-	t.Run("deletion: the tenant namespace is terminating | complete", newTenant(t, "team-clusters", "terminating-mcp").deletionNamespaceTerminating)
+	release := holdWorkloadCluster(t)
+	defer release()
+	t.Run("deletion: the tenant namespace is terminating | complete, or blocked when the access went first", newTenant(t, "team-clusters", "terminating-mcp").deletionNamespaceTerminating)
 	t.Run("deletion: the tenant namespace is terminating and the access went first | blocked, complete after a platform operator suspended the release",
 		newTenant(t, "team-clusters", "revoked-mcp").deletionAfterRevocation)
 }
@@ -168,17 +171,52 @@ func (s tenant) deletionClusterGone(t *testing.T) {
 	s.leave(t)
 }
 
-// deletionNamespaceTerminating deletes everything in the tenant's namespace on the platform at once, the access too.
+// holdWorkloadCluster keeps the workload Cluster when the last tenant leaves: it is the platform's, not a tenant's.
+func holdWorkloadCluster(t *testing.T) (release func()) {
+	t.Helper()
+	request := &clustersv1alpha1.ClusterRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "workload-stays"},
+		Spec:       clustersv1alpha1.ClusterRequestSpec{Purpose: clustersv1alpha1.PURPOSE_WORKLOAD},
+	}
+	must(t, ensure(t.Context(), platform, request))
+	eventually(t, installed, "the workload Cluster is held", func(ctx context.Context) error {
+		if err := platform.Get(ctx, client.ObjectKeyFromObject(request), request); err != nil {
+			return err
+		}
+		if !request.Status.IsGranted() {
+			return fmt.Errorf("the request is %s", request.Status.Phase)
+		}
+		return nil
+	})
+	return func() { must(t, platform.Delete(t.Context(), request)) }
+}
+
+// deletionNamespaceTerminating deletes everything in the tenant's namespace on the platform at once, the access too. Who is first, Flux with its
+// uninstallation or the ClusterProvider with the rights, is not in our hands.
 func (s tenant) deletionNamespaceTerminating(t *testing.T) {
 	s.order(t)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.names.TenantNamespace}}
-	must(t, platform.Delete(t.Context(), namespace))
+	must(t, platform.Delete(t.Context(), s.platformNamespace()))
 	s.startDeletion(t)
-	s.awaitDeleted(t)
-	must(t, onboarding.Delete(t.Context(), s.controlPlaneObject()))
-	s.awaitControlPlaneGone(t)
-	s.assertNoReleases(t)
-	must(t, isGone(t.Context(), workload, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.names.WorkloadNamespace}}))
+	refused := false
+	eventually(t, installed, "the Velero is gone, or its credentials are refused", func(ctx context.Context) error {
+		velero, err := s.velero(ctx)
+		if err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if err := hasCondition(velero, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonCredentialsInvalid); err != nil {
+			return err
+		}
+		refused = true
+		return nil
+	})
+	if refused {
+		s.dropServer(t)
+	}
+	s.assertNamespaceGone(t)
+}
+
+func (s tenant) platformNamespace() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.names.TenantNamespace}}
 }
 
 // deletionAfterRevocation: an AccessRequest cannot be brought back in a namespace that is going, so somebody has to decide what becomes of the
@@ -187,15 +225,30 @@ func (s tenant) deletionAfterRevocation(t *testing.T) {
 	s.order(t)
 	s.startDeletionAfter(t, func() {
 		s.revoke(t, access.Workload)
-		must(t, platform.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.names.TenantNamespace}}))
+		must(t, platform.Delete(t.Context(), s.platformNamespace()))
 	})
+	s.dropServer(t)
+	s.assertNamespaceGone(t)
+}
+
+// dropServer does what the status asks a platform operator to do.
+func (s tenant) dropServer(t *testing.T) {
+	t.Helper()
 	s.awaitBlocked(t, v1alpha1.ReasonCredentialsInvalid, "removing the Velero server", "a platform operator must", "suspend its HelmRelease")
 	must(t, workload.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.names.WorkloadNamespace}}))
 	s.patchRelease(t, plan.ServerRelease, `{"spec":{"suspend":true}}`)
+}
+
+// assertNamespaceGone is the end of a Velero whose tenant namespace was deleted.
+func (s tenant) assertNamespaceGone(t *testing.T) {
+	t.Helper()
 	s.awaitVeleroGone(t)
+	s.assertNoReleases(t)
 	must(t, onboarding.Delete(t.Context(), s.controlPlaneObject()))
 	s.awaitControlPlaneGone(t)
-	s.assertNoReleases(t)
+	eventually(t, installed, "nothing is left on the workload cluster", func(ctx context.Context) error {
+		return isGone(ctx, workload, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.names.WorkloadNamespace}})
+	})
 }
 
 // revoke deletes an AccessRequest and waits until its rights are gone. Our finalizer keeps the request, and its Secret, in sight.
@@ -229,6 +282,7 @@ func deletionWithoutFlux(t *testing.T) {
 		tenant.startDeletion(t)
 		tenant.awaitVeleroGone(t)
 		must(t, platform.Create(t.Context(), again))
+		eventually(t, installed, "the CRD is served", func(ctx context.Context) error { return platform.List(ctx, &helmv2.HelmReleaseList{}) })
 		tenant.assertGone(t)
 	})
 	t.Run("installation: Flux's CRDs are back | installed without a restart", func(t *testing.T) {
