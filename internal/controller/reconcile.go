@@ -74,6 +74,7 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 		return ctrl.Result{}, err
 	}
 	if !velero.DeletionTimestamp.IsZero() {
+		r.waves.leave(client.ObjectKeyFromObject(velero))
 		return r.remove(ctx, velero)
 	}
 	if err := r.ensureFinalizer(ctx, velero); err != nil {
@@ -86,6 +87,9 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 	}
 	if err := r.writeStatus(ctx, velero, observation); err != nil {
 		return ctrl.Result{}, err
+	}
+	if !queued && velero.Status.Phase == string(v1alpha1.Ready) {
+		r.waves.leave(client.ObjectKeyFromObject(velero))
 	}
 	if observation.Access.Unwatched {
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
@@ -116,9 +120,6 @@ func (r *Reconciler) patch(ctx context.Context, velero, before *v1alpha1.Velero,
 func (r *Reconciler) writeStatus(ctx context.Context, velero *v1alpha1.Velero, observation status.Observation) error {
 	before := velero.DeepCopy()
 	velero.Status = status.Compute(velero, observation, metav1.Now())
-	if velero.Status.Phase == string(v1alpha1.Ready) || !velero.DeletionTimestamp.IsZero() {
-		r.waves.leave(client.ObjectKeyFromObject(velero))
-	}
 	if !status.Changed(before.Status, velero.Status) {
 		return nil
 	}
