@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 )
 
 // event is one line of `go test -json`.
@@ -19,6 +20,8 @@ type event struct {
 // run is what is known of a test run so far.
 type run struct {
 	out io.Writer
+	// mutex: events come from several commands.
+	mutex sync.Mutex
 	// output of the tests that have not ended; one that passes is not worth reading.
 	output map[[2]string][]string
 	// skipped tests, each with its reason.
@@ -32,7 +35,7 @@ func newRun(out io.Writer) *run {
 	return &run{out: out, output: map[[2]string][]string{}, failed: map[string]int{}}
 }
 
-// read takes the events of any number of `go test` commands, one after another.
+// read takes the events of any number of `go test` commands, one after another. It may be called for several at the same time.
 func (r *run) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -50,6 +53,8 @@ func (r *run) read(in io.Reader) error {
 }
 
 func (r *run) take(line string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	var e event
 	if err := json.Unmarshal([]byte(line), &e); err != nil {
 		fmt.Fprint(r.out, line) // not from a test, for example a complaint of go itself

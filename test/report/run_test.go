@@ -80,3 +80,32 @@ func TestReport(t *testing.T) {
 		})
 	}
 }
+
+func TestCommandsRunSideBySide(t *testing.T) {
+	var out strings.Builder
+	r := newRun(&out)
+	fifo := t.TempDir() + "/fifo"
+	// Each needs the other: opening a named pipe waits for somebody at its other end.
+	read := "mkfifo -m 600 " + fifo + " && cat " + fifo
+	write := "while ! test -p " + fifo + "; do sleep 0.01; done; " + `echo '{"Action":"pass","Package":"p","Test":"TestA"}' > ` + fifo
+	if err := r.commands(t.Context(), []string{read, write}); err != nil {
+		t.Fatal(err)
+	}
+	r.summarize()
+	if diff := cmp.Diff(nothingLeftOut+"\n1 passed, 0 failed, 0 skipped\n", out.String()); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
+
+func TestCommandThatFails(t *testing.T) {
+	var out strings.Builder
+	r := newRun(&out)
+	err := r.commands(t.Context(), []string{"exit 3", `sleep 0.1; echo '{"Action":"pass","Package":"p","Test":"TestA"}'`})
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("error is %v, want one about the command that failed", err)
+	}
+	r.summarize()
+	if diff := cmp.Diff(nothingLeftOut+"\n1 passed, 0 failed, 0 skipped\n", out.String()); diff != "" {
+		t.Errorf("the other command was not read to its end (-want +got):\n%s", diff)
+	}
+}
