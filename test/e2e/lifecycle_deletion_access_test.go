@@ -44,7 +44,6 @@ func deletionOfAccess(t *testing.T) {
 	t.Run("deletion: access is denied after the installation | complete", tenant.deletionAfterDenial)
 	t.Run("deletion: somebody deleted the access secrets | complete", tenant.deletionWithDeletedSecrets)
 	t.Run("deletion: somebody deleted the AccessRequests | complete, with access requested again", tenant.deletionWithDeletedRequests)
-	t.Run("deletion: the access secret is gone | blocked, complete as soon as it is granted again", tenant.deletionWithoutSecret)
 }
 
 func (s tenant) awaitAccess(t *testing.T, reason string) {

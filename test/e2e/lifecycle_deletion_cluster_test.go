@@ -24,21 +24,25 @@ import (
 
 // deletionOfClusters deletes Veleros whose clusters, control plane or operator are not there.
 func deletionOfClusters(t *testing.T) {
-	tenant := newTenant(t, "team-clusters", "cluster-mcp")
-	defer tenant.leave(t)
-	tenant.orderControlPlane(t)
-	t.Run("deletion: the operator is down, then up | complete", tenant.deletionWhileDown)
-	t.Run("deletion: a second Velero of the same name comes right after | complete, and the second is installed", tenant.secondRightAfter)
-	t.Run("deletion: the control plane is unreachable, then back | blocked, then complete", tenant.deletionUnreachable)
-	t.Run("deletion: the workload cluster is unreachable, then back | blocked, then complete", tenant.deletionWorkloadUnreachable)
-	t.Run("deletion: the workload Cluster is gone | complete", tenant.deletionWorkloadGone)
-	t.Run("deletion: the ControlPlane is deleted by its user | complete, with the Velero first", tenant.deletionOfControlPlane)
-	t.Run("deletion: the control plane's Cluster is gone | complete", newTenant(t, "team-clusters", "lost-mcp").deletionClusterGone)
+	shared := newTenant(t, "team-clusters", "cluster-mcp")
+	defer shared.leave(t)
+	lost, terminating, revoked := newTenant(t, "team-clusters", "lost-mcp"), newTenant(t, "team-clusters", "terminating-mcp"), newTenant(t, "team-clusters", "revoked-mcp")
+	// All at once: to start an API server takes its time.
+	for _, tenant := range []tenant{shared, lost, terminating, revoked} {
+		tenant.orderControlPlane(t)
+	}
+	t.Run("deletion: the access secret is gone | blocked, complete as soon as it is granted again", shared.deletionWithoutSecret)
+	t.Run("deletion: the operator is down, then up | complete", shared.deletionWhileDown)
+	t.Run("deletion: a second Velero of the same name comes right after | complete, and the second is installed", shared.secondRightAfter)
+	t.Run("deletion: the control plane is unreachable, then back | blocked, then complete", shared.deletionUnreachable)
+	t.Run("deletion: the workload cluster is unreachable, then back | blocked, then complete", shared.deletionWorkloadUnreachable)
+	t.Run("deletion: the workload Cluster is gone | complete", shared.deletionWorkloadGone)
+	t.Run("deletion: the ControlPlane is deleted by its user | complete, with the Velero first", shared.deletionOfControlPlane)
+	t.Run("deletion: the control plane's Cluster is gone | complete", lost.deletionClusterGone)
 	release := holdWorkloadCluster(t)
 	defer release()
-	t.Run("deletion: the tenant namespace is terminating | complete, or blocked when the access went first", newTenant(t, "team-clusters", "terminating-mcp").deletionNamespaceTerminating)
-	t.Run("deletion: the tenant namespace is terminating and the access went first | blocked, complete after a platform operator suspended the release",
-		newTenant(t, "team-clusters", "revoked-mcp").deletionAfterRevocation)
+	t.Run("deletion: the tenant namespace is terminating | complete, or blocked when the access went first", terminating.deletionNamespaceTerminating)
+	t.Run("deletion: the tenant namespace is terminating and the access went first | blocked, complete after a platform operator suspended the release", revoked.deletionAfterRevocation)
 }
 
 func (s tenant) deletionWhileDown(t *testing.T) {

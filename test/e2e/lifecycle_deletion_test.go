@@ -18,10 +18,19 @@ import (
 // deletions delete Veleros in every state. Each ends complete, or blocked with a reason that names what to do; in none is a HelmRelease left
 // behind, and in none does the access go before its HelmRelease.
 func deletions(t *testing.T) {
-	deletionGuard(t)
-	deletionOfAccess(t)
+	t.Run("side by side", func(t *testing.T) {
+		for _, each := range []func(*testing.T){deletionGuard, deletionOfAccess} {
+			t.Run("tenant", func(t *testing.T) {
+				t.Parallel()
+				each(t)
+			})
+		}
+	})
 	deletionOfReleases(t)
+	// The rest takes away what the deletion of every Velero needs.
+	everybodyLeft(t)
 	deletionOfClusters(t)
+	everybodyLeft(t)
 	deletionWithoutFlux(t)
 }
 

@@ -21,8 +21,21 @@ import (
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 )
 
-// failures are what Flux runs into with a Velero that runs.
-func failures(t *testing.T, tenant tenant) {
+// failures are what Flux runs into.
+func failures(t *testing.T) {
+	badValues(t)
+	// Flux tries again after a minute. That is waited for side by side.
+	for _, each := range []func(*testing.T){denials, drift, conflict, timeout} {
+		t.Run("side by side", func(t *testing.T) {
+			t.Parallel()
+			each(t)
+		})
+	}
+}
+
+func badValues(t *testing.T) {
+	tenant := newTenant(t, "failures", "values")
+	tenant.order(t)
 	t.Run("failure: values that the chart does not accept | UpgradeFailed, the server is left alone, Ready once they are corrected", func(t *testing.T) {
 		pod := tenant.podState(t)
 		setServerValues(t, `{"resources":"lots"}`)
@@ -32,13 +45,19 @@ func failures(t *testing.T, tenant tenant) {
 		tenant.awaitReady(t)
 		tenant.assertNotRestarted(t, pod)
 	})
+	tenant.leave(t)
+}
+
+func denials(t *testing.T) {
+	tenant := newTenant(t, "failures", "denied")
+	tenant.order(t)
 	t.Run("failure: the cluster denies an update | UpgradeFailed, Ready once it is permitted", func(t *testing.T) {
 		rule := denyDeployments(t, tenant, "UPDATE")
-		tenant.change(t, func(spec *v1alpha1.VeleroSpec) { spec.Version = oldVersion })
+		tenant.change(t, func(spec *v1alpha1.VeleroSpec) { spec.Version = newVersion })
 		tenant.awaitCondition(t, v1alpha1.ConditionServerInstalled, metav1.ConditionFalse, v1alpha1.ReasonUpgradeFailed, "an admission rule of the cluster")
 		tenant.awaitPhase(t, v1alpha1.Failed)
 		rule.remove(t)
-		tenant.awaitRunning(t, oldVersion)
+		tenant.awaitRunning(t, newVersion)
 	})
 	t.Run("failure: Flux gave up on a release | Stalled, Ready once the cause is gone", func(t *testing.T) {
 		// What Flux is told by us never ends so. A person has edited the HelmRelease while nothing could be applied.
@@ -59,10 +78,13 @@ func failures(t *testing.T, tenant tenant) {
 			t.Errorf("the edit of the HelmRelease is on the cluster")
 		}
 	})
+	tenant.leave(t)
 }
 
 // drift is what is changed by hand on the targets.
-func drift(t *testing.T, tenant tenant) {
+func drift(t *testing.T) {
+	tenant := newTenant(t, "failures", "drifting")
+	tenant.order(t)
 	tenant.changePollInterval(t, 10*time.Second)
 	t.Run("drift: the Deployment is deleted by hand | it is back, and the status has not moved", func(t *testing.T) {
 		before, err := tenant.velero(t.Context())
@@ -103,6 +125,7 @@ func drift(t *testing.T, tenant tenant) {
 		tenant.awaitReady(t)
 	})
 	tenant.changePollInterval(t, 10*time.Minute)
+	tenant.leave(t)
 }
 
 // changePollInterval waits until Flux has taken it up.
@@ -128,7 +151,7 @@ func (s tenant) changePollInterval(t *testing.T, interval time.Duration) {
 // conflict: on the shared cluster, nothing that exists already is ours.
 func conflict(t *testing.T) {
 	t.Run("failure: a Deployment of that name is there already | InstallFailed, it is left alone, Ready once it is gone", func(t *testing.T) {
-		tenant := newTenant(t, "upgrade", "taken")
+		tenant := newTenant(t, "failures", "taken")
 		must(t, ensure(t.Context(), workload, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant.names.WorkloadNamespace}}))
 		foreign := foreignDeployment(tenant.names.WorkloadNamespace)
 		must(t, workload.Create(t.Context(), foreign))
@@ -251,7 +274,7 @@ const nodeLabel = "test.velero.services.openmcp.cloud/needs"
 
 // timeout has a server that finds no node, and Flux not wait for five minutes, which is what it does otherwise.
 func timeout(t *testing.T) {
-	tenant := newTenant(t, "upgrade", "slow")
+	tenant := newTenant(t, "failures", "slow")
 	server := only(tenant.names.TenantNamespace, helmv2.GroupVersion.Group, helmv2.GroupVersion.Version, "helmreleases", admissionregistrationv1.Create, admissionregistrationv1.Update)
 	pods := only(tenant.names.WorkloadNamespace, "", "v1", "pods", admissionregistrationv1.Create)
 	t.Run("failure: the server does not become ready in time | InstallFailed, Ready once it does", func(t *testing.T) {

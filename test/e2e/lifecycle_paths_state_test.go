@@ -41,11 +41,10 @@ var (
 	sourceHash = regexp.MustCompile(`(velero-control-plane|velero-server)-[0-9a-f]{10}\b`)
 )
 
-// everything is each object of a Velero on every cluster as text, without what tells when and how often it was written.
-func (s tenant) everything(ctx context.Context, t *testing.T) (map[string]string, error) {
+// everything adds each object of a Velero on every cluster as text, without what tells when and how often it was written.
+func (s tenant) everything(ctx context.Context, t *testing.T, all map[string]string) error {
 	t.Helper()
 	controlPlane := s.controlPlane(t)
-	all := map[string]string{}
 	for _, place := range []struct {
 		name, namespace string
 		cluster         client.Client
@@ -61,7 +60,7 @@ func (s tenant) everything(ctx context.Context, t *testing.T) (map[string]string
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(kind)
 			if err := place.cluster.List(ctx, list, client.InNamespace(place.namespace)); err != nil {
-				return nil, err
+				return err
 			}
 			for i := range list.Items {
 				object := &list.Items[i]
@@ -71,9 +70,9 @@ func (s tenant) everything(ctx context.Context, t *testing.T) (map[string]string
 				}
 				text, err := masked(object)
 				if err != nil {
-					return nil, err
+					return err
 				}
-				name := fmt.Sprintf("%s on %s: %s", kind.Kind, place.name, sourceHash.ReplaceAllString(object.GetName(), "$1-HASH"))
+				name := fmt.Sprintf("%s, %s on %s: %s", s.Namespace, kind.Kind, place.name, sourceHash.ReplaceAllString(object.GetName(), "$1-HASH"))
 				if _, taken := all[name]; taken {
 					// Two sources of one chart must not look like one.
 					name += ", again"
@@ -82,7 +81,7 @@ func (s tenant) everything(ctx context.Context, t *testing.T) (map[string]string
 			}
 		}
 	}
-	return all, nil
+	return nil
 }
 
 func masked(object *unstructured.Unstructured) (string, error) {

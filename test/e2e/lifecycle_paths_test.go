@@ -20,71 +20,87 @@ import (
 )
 
 const (
-	pathCount = 10
-	// maxSteps of a path.
-	maxSteps = 5
+	// rounds of as many paths as there are walkers.
+	rounds = 4
+	// maxSteps of a round.
+	maxSteps = 8
 	// pathChart is a chart version that no other test publishes.
 	pathChart = "0.1.7"
 )
 
-// paths walks a few random paths as test/property does, but with real Flux, and compares what is on all clusters in the end.
+// paths walks a few random paths as test/property does, but with real Flux, and compares what is on all clusters in the end. What happens to the
+// ProviderConfig happens to all walkers.
 func paths(t *testing.T) {
 	publish(t, pathChart, "")
 	must(t, platform.Create(t.Context(), dockerSecret(pathSecret, "0")))
 	must(t, platform.Create(t.Context(), caSource(authorityOf(t, world.Platform))))
-	walker := newTenant(t, "paths", "walker")
-	walker.order(t, aws)
-	for number := range pathCount {
-		t.Run("path "+strconv.Itoa(number)+": random changes of the Velero, the ProviderConfig and its Secrets | the same as a new Velero with the last of them", func(t *testing.T) {
-			walk(t, walker, rand.New(rand.NewPCG(uint64(number), 0)))
+	walkers := []tenant{newTenant(t, "path-a", "walker"), newTenant(t, "path-b", "walker"), newTenant(t, "path-c", "walker")}
+	for _, walker := range walkers {
+		walker.orderControlPlane(t)
+		walker.orderVelero(t, oldVersion, aws)
+	}
+	for round := range rounds {
+		t.Run("paths, round "+strconv.Itoa(round)+": random changes of three Veleros, the ProviderConfig and its Secrets | the same as new Veleros with the last of them", func(t *testing.T) {
+			walk(t, walkers, rand.New(rand.NewPCG(uint64(round), 0)))
 		})
 	}
 	changeOffer(t, func(spec *v1alpha1.ProviderConfigSpec) { *spec = offered().Spec })
 	must(t, platform.Delete(t.Context(), dockerSecret(pathSecret, "")))
 	must(t, platform.Delete(t.Context(), caSource("")))
-	walker.leave(t)
+	for _, walker := range walkers {
+		walker.leave(t)
+	}
 }
 
-// walk starts from where the path before ended.
-func walk(t *testing.T, walker tenant, random *rand.Rand) {
-	steps := pathSteps(t, walker)
+// walk starts from where the round before ended.
+func walk(t *testing.T, walkers []tenant, random *rand.Rand) {
+	steps := pathSteps(t)
 	for range 1 + random.IntN(maxSteps) {
-		step := steps[random.IntN(len(steps))]
+		step, walker := steps[random.IntN(len(steps))], walkers[random.IntN(len(walkers))]
 		pause := []time.Duration{0, 300 * time.Millisecond, time.Second, 3 * time.Second}[random.IntN(4)]
-		t.Logf("%s, then %s pause", step.name, pause)
-		step.do(t)
+		t.Logf("%s (for %s, if it is one's own), then %s pause", step.name, walker, pause)
+		step.do(t, walker)
 		time.Sleep(pause)
 	}
-	walked := walker.awaitSettled(t)
-	velero, err := walker.velero(t.Context())
-	must(t, err)
-	walker.startDeletion(t)
-	walker.awaitDeleted(t)
-	walker.orderVelero(t, velero.Spec.Version, velero.Spec.Plugins...)
-	if diff := cmp.Diff(walker.awaitSettled(t), walked); diff != "" {
-		t.Errorf("the end is another one than that of a new Velero (-new +walked):\n%s", diff)
+	walked := awaitSettled(t, walkers)
+	var last []*v1alpha1.Velero
+	for _, walker := range walkers {
+		velero, err := walker.velero(t.Context())
+		must(t, err)
+		last = append(last, velero)
+		walker.startDeletion(t)
+	}
+	for i, walker := range walkers {
+		walker.awaitDeleted(t)
+		walker.orderVelero(t, last[i].Spec.Version, last[i].Spec.Plugins...)
+	}
+	if diff := cmp.Diff(awaitSettled(t, walkers), walked); diff != "" {
+		t.Errorf("the end is another one than that of new Veleros (-new +walked):\n%s", diff)
 	}
 }
 
-// awaitSettled waits until the Velero is Ready and nothing changes any more.
-func (s tenant) awaitSettled(t *testing.T) map[string]string {
+// awaitSettled waits until the Veleros are Ready and nothing changes any more.
+func awaitSettled(t *testing.T, walkers []tenant) map[string]string {
 	t.Helper()
 	const still = 3 * time.Second
 	var last map[string]string
 	since := time.Now()
-	eventually(t, installed, s.String()+" comes to rest", func(ctx context.Context) error {
-		velero, err := s.velero(ctx)
-		if err != nil {
-			return err
+	eventually(t, installed, "all come to rest", func(ctx context.Context) error {
+		now := map[string]string{}
+		ready := true
+		for _, walker := range walkers {
+			velero, err := walker.velero(ctx)
+			if err != nil {
+				return err
+			}
+			ready = ready && velero.Status.Phase == string(v1alpha1.Ready) && velero.Status.ObservedGeneration == velero.Generation
+			if err := walker.everything(ctx, t, now); err != nil {
+				return err
+			}
 		}
-		now, err := s.everything(ctx, t)
-		if err != nil {
-			return err
-		}
-		ready := velero.Status.Phase == string(v1alpha1.Ready) && velero.Status.ObservedGeneration == velero.Generation
 		if diff := cmp.Diff(last, now); diff != "" || !ready {
 			last, since = now, time.Now()
-			return fmt.Errorf("phase is %s, and this just changed:\n%s", velero.Status.Phase, diff)
+			return fmt.Errorf("ready: %t, and this just changed:\n%s", ready, diff)
 		}
 		if time.Since(since) < still {
 			return errors.New("it has not been at rest for long")
@@ -97,20 +113,20 @@ func (s tenant) awaitSettled(t *testing.T) map[string]string {
 // pathStep is one change, by somebody with kubectl.
 type pathStep struct {
 	name string
-	do   func(*testing.T)
+	do   func(*testing.T, tenant)
 }
 
 const pathSecret = "pathcred"
 
-func pathSteps(t *testing.T, walker tenant) []pathStep {
+func pathSteps(t *testing.T) []pathStep {
 	t.Helper()
 	ca, other := authorityOf(t, world.Platform), authorityOf(t, world.Workload)
 	digests := digestsOf(t, pathChart)
 	velero := func(name string, edit func(*v1alpha1.VeleroSpec)) pathStep {
-		return pathStep{name, func(t *testing.T) { walker.change(t, edit) }}
+		return pathStep{name, func(t *testing.T, walker tenant) { walker.change(t, edit) }}
 	}
 	config := func(name string, edit func(*v1alpha1.ProviderConfigSpec)) pathStep {
-		return pathStep{name, func(t *testing.T) { changeOffer(t, edit) }}
+		return pathStep{name, func(t *testing.T, _ tenant) { changeOffer(t, edit) }}
 	}
 	steps := []pathStep{
 		velero("the new version", func(spec *v1alpha1.VeleroSpec) { spec.Version = newVersion }),
@@ -140,17 +156,17 @@ func pathSteps(t *testing.T, walker tenant) []pathStep {
 		}),
 		config("no values", func(spec *v1alpha1.ProviderConfigSpec) { spec.Values = nil }),
 		config("the ProviderConfig of the start", func(spec *v1alpha1.ProviderConfigSpec) { *spec = offered().Spec }),
-		{"the CA bundle is rotated", func(t *testing.T) { must(t, platform.Update(t.Context(), caSource(ca+other))) }},
-		{"the CA bundle is rotated back", func(t *testing.T) { must(t, platform.Update(t.Context(), caSource(ca))) }},
-		{"the operator is restarted", restart},
+		{"the CA bundle is rotated", func(t *testing.T, _ tenant) { must(t, platform.Update(t.Context(), caSource(ca+other))) }},
+		{"the CA bundle is rotated back", func(t *testing.T, _ tenant) { must(t, platform.Update(t.Context(), caSource(ca))) }},
+		{"the operator is restarted", func(t *testing.T, _ tenant) { restart(t) }},
 	}
-	return append(steps, pathStep{"the pull secret is rotated", func(t *testing.T) {
+	return append(steps, pathStep{"the pull secret is rotated", func(t *testing.T, _ tenant) {
 		must(t, platform.Update(t.Context(), dockerSecret(pathSecret, "1")))
-	}}, pathStep{"the pull secret is deleted and made again", func(t *testing.T) {
+	}}, pathStep{"the pull secret is deleted and made again", func(t *testing.T, _ tenant) {
 		must(t, platform.Delete(t.Context(), dockerSecret(pathSecret, "")))
 		time.Sleep(time.Second)
 		must(t, platform.Create(t.Context(), dockerSecret(pathSecret, "2")))
-	}}, pathStep{"the ProviderConfig is deleted and made again", func(t *testing.T) {
+	}}, pathStep{"the ProviderConfig is deleted and made again", func(t *testing.T, _ tenant) {
 		config := &v1alpha1.ProviderConfig{}
 		must(t, platform.Get(t.Context(), client.ObjectKeyFromObject(offered()), config))
 		must(t, platform.Delete(t.Context(), offered()))

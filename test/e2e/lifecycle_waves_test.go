@@ -26,7 +26,7 @@ func waves(t *testing.T) {
 			spec.Rollout = &v1alpha1.Rollout{MaxConcurrent: 1}
 			spec.Values = &v1alpha1.ChartValues{Server: &apiextensionsv1.JSON{Raw: []byte(`{"podAnnotations":{"wave":"first"}}`)}}
 		})
-		eventually(t, installed, "all are changed", func(ctx context.Context) error { return changedInTurn(ctx, t) })
+		eventually(t, installed, "all are changed", func(ctx context.Context) error { return changedInTurn(ctx, t, tenants) })
 		changeOffer(t, func(spec *v1alpha1.ProviderConfigSpec) { spec.Rollout, spec.Values = nil, nil })
 		for _, tenant := range tenants {
 			tenant.awaitReady(t)
@@ -37,21 +37,22 @@ func waves(t *testing.T) {
 	}
 }
 
-// changedInTurn looks at every tenant of the landscape: the edit is for all of them.
-func changedInTurn(ctx context.Context, t *testing.T) error {
-	var veleros v1alpha1.VeleroList
-	if err := onboarding.List(ctx, &veleros); err != nil {
-		return err
-	}
+// changedInTurn checks that all are changed, and at every look that only one of them is being changed.
+func changedInTurn(ctx context.Context, t *testing.T, tenants []tenant) error {
+	t.Helper()
 	var moving []string
 	var waiting error
-	for _, velero := range veleros.Items {
-		if velero.Status.Phase == string(v1alpha1.Progressing) {
-			moving = append(moving, velero.Namespace+"/"+velero.Name)
+	for _, tenant := range tenants {
+		velero, err := tenant.velero(ctx)
+		if err != nil {
+			return err
 		}
-		deployment, err := newTenant(t, velero.Namespace, velero.Name).deployment(ctx)
+		if velero.Status.Phase == string(v1alpha1.Progressing) {
+			moving = append(moving, tenant.String())
+		}
+		deployment, err := tenant.deployment(ctx)
 		if err == nil && deployment.Spec.Template.Annotations["wave"] != "first" {
-			err = fmt.Errorf("%s/%s is not changed yet", velero.Namespace, velero.Name)
+			err = fmt.Errorf("%s is not changed yet", tenant)
 		}
 		waiting = errors.Join(waiting, err)
 	}

@@ -9,7 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -138,14 +140,39 @@ func ensure(ctx context.Context, cluster client.Client, object client.Object) er
 	return nil
 }
 
-// leave deletes the tenant's Velero and control plane and waits until both are gone, so that its API server ends too.
+// leave has the tenant's Velero and control plane go, so that its API server ends too. Nobody waits for it here: everybodyLeft does.
 func (s tenant) leave(t *testing.T) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}
+	// Not the test's own context, since some leave when it is over.
+	ctx := context.WithoutCancel(t.Context())
 	for _, object := range []client.Object{&v1alpha1.Velero{ObjectMeta: meta}, &corev2alpha1.ControlPlane{ObjectMeta: meta}} {
-		must(t, client.IgnoreNotFound(onboarding.Delete(t.Context(), object)))
-		eventually(t, installed, fmt.Sprintf("%T %s is gone", object, s), func(ctx context.Context) error {
-			return isGone(ctx, onboarding, object)
-		})
+		must(t, client.IgnoreNotFound(onboarding.Delete(ctx, object)))
 	}
+}
+
+// everybodyLeft waits until whoever leaves is gone.
+func everybodyLeft(t *testing.T) {
+	t.Helper()
+	eventually(t, installed, "everybody who leaves is gone", func(ctx context.Context) error {
+		var left []string
+		for _, list := range []client.ObjectList{&v1alpha1.VeleroList{}, &corev2alpha1.ControlPlaneList{}} {
+			if err := onboarding.List(ctx, list); err != nil {
+				return err
+			}
+			if err := apimeta.EachListItem(list, func(object runtime.Object) error {
+				if meta, err := apimeta.Accessor(object); err != nil || meta.GetDeletionTimestamp() == nil {
+					return err
+				}
+				left = append(left, fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(object.(client.Object))))
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("still there: %v", left)
+		}
+		return nil
+	})
 }
