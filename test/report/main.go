@@ -26,7 +26,7 @@ func (r *run) commands(ctx context.Context, commands []string) error {
 	for _, command := range commands {
 		go func() { ended <- r.command(ctx, command) }()
 	}
-	var failed []error
+	failed := make([]error, 0, len(commands))
 	for range commands {
 		failed = append(failed, <-ended)
 	}
