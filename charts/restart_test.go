@@ -92,7 +92,9 @@ func TestSelectorHoldsNothingThatChanges(t *testing.T) {
 func TestGoMemoryLimitIsBelowTheContainersLimit(t *testing.T) {
 	h := newHelm(t)
 	for limit, want := range map[string]string{
-		"1Gi": "819MiB", "512Mi": "409MiB", "4Gi": "3276MiB", "1500M": "", "1.5Gi": "", "1073741824": "",
+		"1Gi": "819MiB", "512Mi": "409MiB", "4Gi": "3276MiB", "1500M": "1144MiB", "1.5Gi": "1228MiB", "1e9": "762MiB",
+		"1073741824": "819MiB", "'1073741824'": "819MiB", "'1e9'": "762MiB", "1048576Ki": "819MiB", "1073741824000m": "819MiB", "0.5Ti": "419430MiB",
+		"1000": "", "null": "",
 	} {
 		pod := podTemplate(t, h, overlay(t, server, "resources: {limits: {memory: "+limit+"}}"))
 		if got := env(pod.Spec.Containers[0])["GOMEMLIMIT"]; got != want {

@@ -74,15 +74,17 @@ extraEnv. What the pod cannot work without is not replaceable.
 {{- end }}
 
 {{/*
-80 % of the memory limit, so that Go collects garbage before the kernel kills the server. Nothing for limits that are not
-written in Mi or Gi.
+80 % of the memory limit, so that Go collects garbage before the kernel kills the server. GOMEMLIMIT knows no fractions and
+only some of the suffixes of a quantity, so it is always whole MiB.
 */}}
 {{- define "velero-server.goMemLimit" -}}
 {{- $limit := dig "limits" "memory" "" . | toString }}
-{{- if regexMatch "^[1-9][0-9]*(Mi|Gi)$" $limit }}
-{{- $mebibytes := regexFind "^[0-9]+" $limit | int64 }}
-{{- if hasSuffix "Gi" $limit }}{{ $mebibytes = mul $mebibytes 1024 }}{{ end }}
-{{- printf "%dMiB" (div (mul $mebibytes 8) 10) }}
+{{- $number := regexFind "^[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?" $limit }}
+{{- $factor := dict "" 1 "m" 1e-3 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18
+  "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 "Ei" 1152921504606846976 }}
+{{- with get $factor (trimPrefix $number $limit) }}
+{{- $mebibytes := divf (mulf (float64 $number) . 0.8) 1048576 | int64 }}
+{{- if $mebibytes }}{{ printf "%dMiB" $mebibytes }}{{ end }}
 {{- end }}
 {{- end }}
 
