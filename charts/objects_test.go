@@ -2,6 +2,7 @@ package charts_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -139,8 +140,7 @@ func TestNetworkPolicyLetsVeleroReachItsControlPlane(t *testing.T) {
 		"https://api.ns.svc/clusters/root": {private, 443},
 		"https://api.mcp.example.com:6443": {"", 0}, // public, like everything the rule before allows
 	} {
-		config := `kubeconfig: '{clusters: [{cluster: {server: "` + url + `"}}], users: [{user: {tokenFile: /var/run/secrets/velero/control-plane/token}}]}'`
-		policy := find[networkingv1.NetworkPolicy](t, h.mustRender(t, overlay(t, server, config)), "NetworkPolicy", "velero")
+		policy := find[networkingv1.NetworkPolicy](t, h.mustRender(t, overlay(t, server, kubeconfigValue("server: "+strconv.Quote(url)))), "NetworkPolicy", "velero")
 		cidrs, port := controlPlaneRule(policy)
 		if cidrs != want.cidrs || port != want.port {
 			t.Errorf("%s: %q port %d, want %q port %d", url, cidrs, port, want.cidrs, want.port)

@@ -14,25 +14,28 @@ func podTemplate(t *testing.T, h helm, r release) corev1.PodTemplateSpec {
 	return find[appsv1.Deployment](t, h.mustRender(t, r), "Deployment", "velero").Spec.Template
 }
 
-const otherKubeconfig = `
+// The cluster of the minimal release, under other names.
+const renamedKubeconfig = `
 kubeconfig: |
-  clusters: [{name: mcp, cluster: {server: "https://10.1.2.3:443"}}]
-  users: [{name: velero, user: {tokenFile: /var/run/secrets/velero/control-plane/token}}]
+  clusters: [{name: a, cluster: {server: "https://api.mcp.example.com:6443"}}]
+  contexts: [{name: b, context: {cluster: a, user: c}}]
+  current-context: b
+  users: [{name: c, user: {tokenFile: /var/run/secrets/velero/control-plane/token}}]
 `
 
 func TestVeleroIsNotRestartedBy(t *testing.T) {
 	h := newHelm(t)
 	bumped := release{chart: server, version: "0.2.0+0123456789ab", values: []string{minimalValues(server)}}
 	changes := map[string]release{
-		"a renewed token":            overlay(t, server, "token: another"),
-		"another kubeconfig":         overlay(t, server, otherKubeconfig),
-		"another chart version":      bumped,
-		"a pull secret's content":    overlay(t, server, `pullSecrets: [{name: a, type: kubernetes.io/dockercfg, data: {.dockercfg: e30=}}]`),
-		"a CA bundle that comes":     overlay(t, server, "caBundle: PEM"),
-		"metrics switched off":       overlay(t, server, "metrics: {service: {enabled: false}}"),
-		"monitoring switched on":     overlay(t, server, "metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}"),
-		"the NetworkPolicy":          overlay(t, server, "networkPolicy: {enabled: false}"),
-		"the identity's annotations": overlay(t, server, "serviceAccount: {annotations: {a: b}}"),
+		"a renewed token":                 overlay(t, server, "token: another"),
+		"a kubeconfig that says the same": overlay(t, server, renamedKubeconfig),
+		"another chart version":           bumped,
+		"a pull secret's content":         overlay(t, server, `pullSecrets: [{name: a, type: kubernetes.io/dockercfg, data: {.dockercfg: e30=}}]`),
+		"a CA bundle that comes":          overlay(t, server, "caBundle: PEM"),
+		"metrics switched off":            overlay(t, server, "metrics: {service: {enabled: false}}"),
+		"monitoring switched on":          overlay(t, server, "metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}"),
+		"the NetworkPolicy":               overlay(t, server, "networkPolicy: {enabled: false}"),
+		"the identity's annotations":      overlay(t, server, "serviceAccount: {annotations: {a: b}}"),
 	}
 	want := podTemplate(t, h, release{chart: server, values: []string{minimalValues(server)}})
 	for name, change := range changes {
@@ -52,6 +55,9 @@ func TestVeleroIsRestartedBy(t *testing.T) {
 		"another image":       overlay(t, server, "image: velero/velero:v1.18.3"),
 		"another plugin":      overlay(t, server, "plugins: [{name: gcp, image: g:v1}]"),
 		"another pull secret": overlay(t, server, "imagePullSecrets: [{name: a}]"),
+		// Both are read once: with the old ones, Velero would stay ready and reach nothing.
+		"another address":   overlay(t, server, kubeconfigValue(`server: "https://api.mcp.example.com:443"`)),
+		"another authority": overlay(t, server, kubeconfigValue(`server: "https://api.mcp.example.com:6443", certificate-authority-data: YQ==`)),
 	}
 	before := podTemplate(t, h, release{chart: server, values: []string{minimalValues(server)}})
 	for name, change := range changes {

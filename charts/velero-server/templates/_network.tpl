@@ -6,8 +6,8 @@ a private range. Any other name counts as public; networkPolicy.controlPlane.cid
 {{- define "velero-server.controlPlane" -}}
 {{- $cidrs := .Values.networkPolicy.controlPlane.cidrs }}
 {{- $port := 443 }}
-{{- range (fromYaml .Values.kubeconfig).clusters }}
-{{- $url := urlParse (dig "cluster" "server" "" .) }}
+{{- with include "velero-server.cluster" . | fromYaml }}
+{{- $url := urlParse .server }}
 {{- $host := $url.hostname }}
 {{- if eq $url.scheme "http" }}{{ $port = 80 }}{{ end }}
 {{- with regexFind ":[0-9]+$" $url.host }}{{ $port = trimPrefix ":" . | int64 }}{{ end }}

@@ -45,7 +45,10 @@ The environment as one list without duplicates (server-side apply refuses those)
 extraEnv. What the pod cannot work without is not replaceable.
 */}}
 {{- define "velero-server.env" -}}
+{{- $inCluster := include "velero-server.inCluster" . | fromYaml }}
 {{- $fixed := list
+  (dict "name" "KUBERNETES_SERVICE_HOST" "value" $inCluster.host)
+  (dict "name" "KUBERNETES_SERVICE_PORT" "value" $inCluster.port)
   (dict "name" "VELERO_NAMESPACE" "value" .Values.controlPlane.namespace)
   (dict "name" "VELERO_SCRATCH_DIR" "value" "/scratch")
   (dict "name" "HOME" "value" "/scratch")
