@@ -184,7 +184,7 @@ func TestValuesAreNeverEvaluated(t *testing.T) {
 token: 'PAYLOAD'
 caBundle: 'PAYLOAD'
 priorityClassName: 'PAYLOAD'
-server: {extraArgs: ['--a=PAYLOAD']}
+server: {extraArgs: ['--vmodule=PAYLOAD']}
 extraEnv: [{name: A, value: 'PAYLOAD'}]
 podLabels: {a: 'PAYLOAD'}
 podAnnotations: {a: 'PAYLOAD'}

@@ -27,15 +27,10 @@ plugin-{{ regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trimAll "-" | trunc 47 | 
 {{- with .Values.server.features }}
 - {{ printf "--features=%s" (join "," .) | quote }}
 {{- end }}
-{{- with .Values.server.disableControllers }}
-- {{ printf "--disable-controllers=%s" (join "," .) | quote }}
+{{- with include "velero-server.disabledControllers" . }}
+- {{ printf "--disable-controllers=%s" . | quote }}
 {{- end }}
-{{- $own := list "--kubeconfig" "--kubecontext" "--namespace" "--plugin-dir" "--metrics-address" "--features" "--disable-controllers" "--log-level" "--log-format" }}
-{{- range .Values.server.extraArgs }}
-{{- $flag := splitList "=" . | first }}
-{{- if has $flag $own }}
-{{- fail (printf "server.extraArgs: %s is set by the chart" $flag) }}
-{{- end }}
+{{- range include "velero-server.extraArgs" . | fromYamlArray }}
 - {{ . | quote }}
 {{- end }}
 {{- end }}
