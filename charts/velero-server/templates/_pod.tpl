@@ -109,7 +109,7 @@ pod: the name changes with the content, and the pod refers to the name.
 {{- define "velero-server.proxySecret" -}}
 {{- $proxy := .Values.proxy }}
 {{- if or $proxy.http $proxy.https $proxy.noProxy -}}
-velero-proxy-{{ printf "%s\n%s\n%s" $proxy.http $proxy.https $proxy.noProxy | sha256sum | trunc 8 }}
+velero-proxy-{{ printf "%s\n%s\n%s" $proxy.http $proxy.https (include "velero-server.noProxy" .) | sha256sum | trunc 8 }}
 {{- end -}}
 {{- end }}
 
