@@ -35,13 +35,54 @@ func TestReleasesHoldOnlyTheKindsFluxMayWrite(t *testing.T) {
 	}
 }
 
-func TestMonitoringIsOptIn(t *testing.T) {
+var monitoringServed = []string{"--api-versions", "monitoring.coreos.com/v1/ServiceMonitor,monitoring.coreos.com/v1/PrometheusRule"}
+
+func TestMonitoringIsCreatedWhereItIsWantedAndServed(t *testing.T) {
 	h := newHelm(t)
-	for _, o := range h.mustRender(t, release{chart: server, values: []string{minimalValues(server)}}) {
-		if strings.HasPrefix(o["apiVersion"].(string), "monitoring") {
-			t.Errorf("%s without being asked for", o.kind())
+	const wanted = "metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}"
+	for name, test := range map[string]struct {
+		values string
+		flags  []string
+		want   string
+	}{
+		"wanted and served": {wanted, monitoringServed, "PrometheusRule ServiceMonitor"},
+		"not wanted":        {"{}", monitoringServed, ""},
+		"not served":        {wanted, nil, ""},
+		"one is served":     {wanted, []string{"--api-versions", "monitoring.coreos.com/v1/PrometheusRule"}, "PrometheusRule"},
+		"one is wanted":     {"metrics: {serviceMonitor: {enabled: true}}", monitoringServed, "ServiceMonitor"},
+	} {
+		r := overlay(t, server, test.values)
+		r.flags = test.flags
+		var got []string
+		for _, o := range h.mustRender(t, r) {
+			if strings.HasPrefix(o["apiVersion"].(string), "monitoring") {
+				got = append(got, o.kind())
+			}
+		}
+		if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+func TestAlertsWatchTheirOwnNamespace(t *testing.T) {
+	h := newHelm(t)
+	r := overlay(t, server, "metrics: {rules: {enabled: true, maxBackupAgeSeconds: 7200000}}")
+	r.flags = monitoringServed
+	for _, o := range h.mustRender(t, r) {
+		if o.kind() != "PrometheusRule" {
+			continue
+		}
+		text := o.text(t)
+		if strings.Count(text, `"expr":`) != 6 || strings.Count(text, `{namespace=\"velero--3f2a\"`) != 6 || !strings.Contains(text, "> 7200000") {
+			t.Errorf("rules %s", text)
+		}
+		if strings.Contains(text, "VeleroDown") {
+			t.Error("without a ServiceMonitor, nobody writes the metric of VeleroDown")
+		}
+		return
+	}
+	t.Error("no PrometheusRule")
 }
 
 func TestLabelsAreValid(t *testing.T) {

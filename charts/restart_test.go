@@ -25,6 +25,8 @@ kubeconfig: |
 
 func TestVeleroIsNotRestartedBy(t *testing.T) {
 	h := newHelm(t)
+	monitored := overlay(t, server, "metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}")
+	monitored.flags = monitoringServed
 	bumped := release{chart: server, version: "0.2.0+0123456789ab", values: []string{minimalValues(server)}}
 	changes := map[string]release{
 		"a renewed token":                 overlay(t, server, "token: another"),
@@ -33,7 +35,7 @@ func TestVeleroIsNotRestartedBy(t *testing.T) {
 		"a pull secret's content":         overlay(t, server, `pullSecrets: [{name: a, type: kubernetes.io/dockercfg, data: {.dockercfg: e30=}}]`),
 		"a CA bundle that comes":          overlay(t, server, "caBundle: PEM"),
 		"metrics switched off":            overlay(t, server, "metrics: {service: {enabled: false}}"),
-		"monitoring switched on":          overlay(t, server, "metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}"),
+		"monitoring switched on":          monitored,
 		"the NetworkPolicy":               overlay(t, server, "networkPolicy: {enabled: false}"),
 		"the identity's annotations":      overlay(t, server, "serviceAccount: {annotations: {a: b}}"),
 	}

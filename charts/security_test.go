@@ -124,6 +124,7 @@ proxy: {http: "http://u:%[3]s@p:1", https: "http://u:%[3]s@p:2"}
 caBundle: PEM
 metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}
 `, canaryToken, canaryPull, canaryPassword))
+	r.flags = monitoringServed
 	inSecrets := 0
 	for _, o := range h.mustRender(t, r) {
 		for _, canary := range []string{canaryToken, encode(canaryToken), canaryPull, canaryPassword} {
@@ -195,6 +196,7 @@ serviceAccount: {annotations: {a: 'PAYLOAD'}}
 metrics: {service: {annotations: {a: 'PAYLOAD'}}, serviceMonitor: {enabled: true, labels: {a: 'PAYLOAD'}}, rules: {enabled: true, labels: {a: 'PAYLOAD'}}}
 networkPolicy: {metricsFrom: [{a: 'PAYLOAD'}], extraEgress: [{a: 'PAYLOAD'}], dns: {to: [{a: 'PAYLOAD'}]}}
 `, "PAYLOAD", payload))
+	r.flags = monitoringServed
 	literal := 0
 	for _, o := range h.mustRender(t, r) {
 		literal += strings.Count(o.text(t), strings.ReplaceAll(payload, `"`, `\"`)) + strings.Count(o.text(t), encode(payload))
