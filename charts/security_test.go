@@ -185,6 +185,8 @@ func TestValuesAreNeverEvaluated(t *testing.T) {
 token: 'PAYLOAD'
 caBundle: 'PAYLOAD'
 priorityClassName: 'PAYLOAD'
+runtimeClassName: 'PAYLOAD'
+topologySpreadConstraints: [{topologyKey: 'PAYLOAD'}]
 server: {extraArgs: ['--vmodule=PAYLOAD']}
 extraEnv: [{name: A, value: 'PAYLOAD'}]
 podLabels: {a: 'PAYLOAD'}
@@ -201,7 +203,7 @@ networkPolicy: {metricsFrom: [{a: 'PAYLOAD'}], extraEgress: [{a: 'PAYLOAD'}], dn
 	for _, o := range h.mustRender(t, r) {
 		literal += strings.Count(o.text(t), strings.ReplaceAll(payload, `"`, `\"`)) + strings.Count(o.text(t), encode(payload))
 	}
-	if literal != 17 {
-		t.Errorf("%d payloads came out as they went in, want 17", literal)
+	if literal != 19 {
+		t.Errorf("%d payloads came out as they went in, want 19", literal)
 	}
 }
