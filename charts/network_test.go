@@ -145,6 +145,18 @@ func TestBlockedRangesOfTheSiteAreBlockedThroughNAT64(t *testing.T) {
 	}
 }
 
+// An empty list of peers or ports means all of them.
+func TestNoDNSIsNotEverything(t *testing.T) {
+	h := newHelm(t)
+	for _, values := range []string{"networkPolicy: {dns: {to: []}}", "networkPolicy: {dns: {ports: []}}", "networkPolicy: {dns: {to: null}}", "networkPolicy: {dns: {ports: null}}"} {
+		for _, rule := range networkPolicy(t, h, values).Spec.Egress {
+			if len(rule.To) != 2 || rule.To[0].IPBlock == nil {
+				t.Errorf("%s: rule %+v", values, rule)
+			}
+		}
+	}
+}
+
 func TestNetworkPolicyLetsVeleroReachItsProxy(t *testing.T) {
 	h := newHelm(t)
 	for proxy, want := range map[string]struct {

@@ -69,5 +69,5 @@ What Velero reads of the kubeconfig only once: where the control plane is, and w
 */}}
 {{- define "velero-server.podAnnotations" -}}
 {{- $own := dict "checksum/control-plane" (include "velero-server.cluster" . | sha256sum | trunc 16) }}
-{{- merge $own (deepCopy .Values.podAnnotations) | toYaml }}
+{{- merge $own (.Values.podAnnotations | default dict | deepCopy) | toYaml }}
 {{- end }}

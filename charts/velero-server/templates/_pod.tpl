@@ -49,7 +49,7 @@ extraEnv. What the pod cannot work without is not replaceable.
   (dict "name" "HOME" "value" "/scratch")
   (dict "name" "LD_LIBRARY_PATH" "value" "/plugins") }}
 {{- $default := list (dict "name" "AWS_EC2_METADATA_DISABLED" "value" "true") }}
-{{- with include "velero-server.goMemLimit" .Values.resources }}
+{{- with include "velero-server.goMemLimit" (.Values.resources | default dict) }}
 {{- $default = append $default (dict "name" "GOMEMLIMIT" "value" .) }}
 {{- end }}
 {{- $reserved := list "KUBECONFIG" "SSL_CERT_DIR" "SSL_CERT_FILE" "HTTP_PROXY" "HTTPS_PROXY" "NO_PROXY" "http_proxy" "https_proxy" "no_proxy" }}
@@ -68,7 +68,7 @@ extraEnv. What the pod cannot work without is not replaceable.
 {{- range $default }}
 {{- if not (has .name $extra) }}{{ $env = append $env . }}{{ end }}
 {{- end }}
-{{- concat $env .Values.extraEnv | toYaml }}
+{{- concat $env (.Values.extraEnv | default list) | toYaml }}
 {{- end }}
 
 {{/*
