@@ -49,7 +49,7 @@ func (p *Platform) content(ctx context.Context, kind plan.Kind, key types.Namesp
 }
 
 // ApplySecret creates or replaces a generated Secret: all of its data, so that a key that is gone from the source does not live on in the
-// copy. A Secret's type cannot be changed, so one of another type is made anew.
+// copy. One that cannot be changed is made anew.
 func (p *Platform) ApplySecret(ctx context.Context, wanted *corev1.Secret) error {
 	var current corev1.Secret
 	err := p.reader.Get(ctx, client.ObjectKeyFromObject(wanted), &current)
@@ -62,16 +62,27 @@ func (p *Platform) ApplySecret(ctx context.Context, wanted *corev1.Secret) error
 	if current.Labels[plan.InstanceLabel] != wanted.Labels[plan.InstanceLabel] {
 		return &ConflictError{Kind: "Secret", Name: wanted.Name}
 	}
-	if current.Type != wanted.Type {
-		if err := p.delete(ctx, &current, "Secret"); err != nil {
-			return err
-		}
-		return p.create(ctx, wanted, &corev1.Secret{}, "Secret")
+	if current.Type != wanted.Type || current.Immutable != nil && *current.Immutable {
+		return p.remake(ctx, &current, wanted)
 	}
 	changed := current.DeepCopy()
 	changed.Data = wanted.Data
 	adjustMetadata(changed, wanted)
-	return wrap(p.client.Update(ctx, changed), "update", "Secret", wanted.Name)
+	if err := p.client.Update(ctx, changed, writer); err != nil {
+		return wrap(err, "update", "Secret", wanted.Name)
+	}
+	if !plan.Untouched(changed) {
+		// Writing what is there already changes no record of who wrote it, as after an edit that was undone: only a new Secret has a new one.
+		return p.remake(ctx, changed, wanted)
+	}
+	return nil
+}
+
+func (p *Platform) remake(ctx context.Context, current, wanted *corev1.Secret) error {
+	if err := p.delete(ctx, current, "Secret"); err != nil {
+		return err
+	}
+	return p.create(ctx, wanted, &corev1.Secret{}, "Secret")
 }
 
 // Prune removes what a Velero no longer uses: OCIRepositories and generated Secrets that are not named. The caller names what still runs.

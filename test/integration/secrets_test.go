@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,8 +21,9 @@ import (
 )
 
 func generated(names plan.Names, name string, kind corev1.SecretType, data map[string][]byte) *corev1.Secret {
+	recorded := map[string]string{plan.SourcesAnnotation: "1", plan.KeysAnnotation: strings.Join(slices.Sorted(maps.Keys(data)), ",")}
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace, Name: name, Labels: names.Labels(), Annotations: map[string]string{plan.SourcesAnnotation: "1"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace, Name: name, Labels: names.Labels(), Annotations: recorded},
 		Type:       kind,
 		Data:       data,
 	}
