@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,8 +12,8 @@ import (
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 )
 
-// Contents reads what the sources of a generated Secret hold. It is the only place that reads tenants' credentials, it does so past the
-// cache so that none are kept, and only when a generated Secret is out of date.
+// Contents reads what the sources of generated Secrets hold. It is the only place that reads tenants' credentials, it does so past the cache
+// so that none are kept, and only when a generated Secret is out of date or, for a ProviderConfig, when a source changed.
 func (p *Platform) Contents(ctx context.Context, names plan.Names, sources []plan.Source) (map[plan.Source]plan.Content, error) {
 	contents := make(map[plan.Source]plan.Content, len(sources))
 	for _, source := range sources {
@@ -35,7 +36,9 @@ func (p *Platform) content(ctx context.Context, kind plan.Kind, key types.Namesp
 		if err := p.reader.Get(ctx, key, &configMap); err != nil {
 			return plan.Content{}, err
 		}
-		content := plan.Content{Data: make(map[string][]byte, len(configMap.Data))}
+		// kubectl puts a file into binaryData when not all of it is UTF-8, as a comment in a bundle of old may be. No key is in both.
+		content := plan.Content{Data: make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))}
+		maps.Copy(content.Data, configMap.BinaryData)
 		for name, value := range configMap.Data {
 			content.Data[name] = []byte(value)
 		}

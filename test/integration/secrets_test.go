@@ -165,7 +165,7 @@ func TestVersionsAndContents(t *testing.T) {
 	got, err := platformOf().Contents(t.Context(), names, sources)
 	must(t, err)
 	want := map[plan.Source]plan.Content{
-		sources[0]: {Type: secret.Type, Data: secret.Data}, sources[1]: {Data: map[string][]byte{"ca.crt": []byte("PEM")}}, sources[2]: {Type: corev1.SecretTypeOpaque, Data: tenants.Data},
+		sources[0]: {Type: secret.Type, Data: secret.Data}, sources[1]: {Data: map[string][]byte{"ca.crt": []byte("PEM"), "binary": {0xff}}}, sources[2]: {Type: corev1.SecretTypeOpaque, Data: tenants.Data},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("contents (-want +got):\n%s", diff)
