@@ -94,7 +94,7 @@ func platformCache(operatorNamespace string) cache.Options {
 	instance, err := labels.NewRequirement(plan.InstanceLabel, selection.Exists, nil)
 	utilruntime.Must(err)
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: cluster.Trim,
 		ByObject: map[client.Object]cache.ByObject{
 			&helmv2.HelmRelease{}:             ours,
 			&sourcev1.OCIRepository{}:         ours,

@@ -125,9 +125,9 @@ func (r *Reconciler) renewIdentity(ctx context.Context, names plan.Names, grants
 	return err
 }
 
-// generate brings one generated Secret up to date. What its sources hold is only read when they changed since.
+// generate brings one generated Secret up to date. What its sources hold is only read when they changed since, or when it was edited.
 func (r *Reconciler) generate(ctx context.Context, names plan.Names, wanted plan.GeneratedSecret, observed cluster.Observation, build func(plan.GeneratedSecret, map[plan.Source]plan.Content) (*corev1.Secret, *plan.Blocked)) (*plan.Blocked, error) {
-	if upToDate(wanted, observed) {
+	if wanted.UpToDate(observed.Secrets[wanted.Name]) {
 		return nil, nil
 	}
 	contents, err := r.Platform.Contents(ctx, names, wanted.Sources)
@@ -139,11 +139,6 @@ func (r *Reconciler) generate(ctx context.Context, names plan.Names, wanted plan
 		return blocked, nil
 	}
 	return nil, r.Platform.ApplySecret(ctx, secret)
-}
-
-func upToDate(wanted plan.GeneratedSecret, observed cluster.Observation) bool {
-	existing := observed.Secrets[wanted.Name]
-	return existing != nil && existing.Annotations[plan.SourcesAnnotation] == wanted.Fingerprint
 }
 
 // release applies one release. A HelmRelease is switched to another chart only when Flux has fetched it: so a chart that does not exist

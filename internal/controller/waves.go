@@ -132,6 +132,6 @@ func changes(releases []fluxgen.Release, secrets []plan.GeneratedSecret, observe
 		}
 	}
 	return slices.ContainsFunc(secrets, func(secret plan.GeneratedSecret) bool {
-		return !secret.Identity() && !upToDate(secret, observed)
+		return !secret.Identity() && !secret.UpToDate(observed.Secrets[secret.Name])
 	}), nil
 }

@@ -161,6 +161,7 @@ var causes = []struct {
 	cause
 }{
 	{regexp.MustCompile(`values don't meet the specifications of the schema`), cause{text: "its chart does not accept the configured values", person: true}},
+	{regexp.MustCompile(`Deployment "velero" in namespace "[^"]*" exists already and belongs to somebody else`), cause{text: `namespace "velero" has a Deployment "velero" already that belongs to somebody else, who must remove it first`, person: true}},
 	{regexp.MustCompile(`invalid ownership metadata|cannot be imported into the current release|Apply failed with \d+ conflict`), cause{text: "an object of it exists already and belongs to somebody else", person: true}},
 	{regexp.MustCompile(`violates PodSecurity|denied the request|ValidatingAdmissionPolicy`), cause{text: "an admission rule of the cluster does not accept an object of it", person: true}},
 	{regexp.MustCompile(`failed calling webhook`), cause{text: "an admission webhook of the cluster does not answer"}},
