@@ -87,7 +87,7 @@ func Up(ctx context.Context, options Options) (*Landscape, error) {
 	if err != nil {
 		return nil, err
 	}
-	if running && l.RealNodes() == (options.RealNodes && node.Possible() == nil) {
+	if running && l.hasWantedNodes() {
 		return l, nil
 	}
 	if err := l.prepare(ctx, dir); err != nil {
@@ -140,6 +140,11 @@ func (l *Landscape) Down(ctx context.Context) error {
 		return fmt.Errorf("remove the state of the landscape: %w", err)
 	}
 	return nil
+}
+
+// hasWantedNodes says whether the nodes that run are of the kind that was asked for, as far as the machine allows it.
+func (l *Landscape) hasWantedNodes() bool {
+	return l.RealNodes() == (l.options.RealNodes && node.Possible() == nil)
 }
 
 // stop ends all processes, and removes what nodes have outside of the state directory.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -23,7 +24,7 @@ type inside struct {
 const uplink = "eth0"
 
 // Run is the first process of a node. It ends when containerd or the kubelet does, and with it all there is in the node.
-func Run(file string) error {
+func Run(ctx context.Context, file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("read the node: %w", err)
@@ -32,7 +33,7 @@ func Run(file string) error {
 	if err := json.Unmarshal(content, &node); err != nil {
 		return fmt.Errorf("read the node: %w", err)
 	}
-	if err := node.setUp(); err != nil {
+	if err := node.setUp(ctx); err != nil {
 		return err
 	}
 	return node.run()

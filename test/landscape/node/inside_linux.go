@@ -15,7 +15,7 @@ import (
 const patience = time.Minute
 
 // setUp makes a node of the namespaces that this process was started in.
-func (n inside) setUp() error {
+func (n inside) setUp(ctx context.Context) error {
 	if os.Getpid() != 1 {
 		return fmt.Errorf("a node must be the first process of its namespaces, this is %d", os.Getpid())
 	}
@@ -25,7 +25,7 @@ func (n inside) setUp() error {
 	if err := n.mountAll(); err != nil {
 		return err
 	}
-	return n.network()
+	return n.network(ctx)
 }
 
 type mount struct {
@@ -35,18 +35,17 @@ type mount struct {
 
 // mountAll hides the places of the machine that containerd and the kubelet write to, and keeps the rest of it from them.
 func (n inside) mountAll() error {
-	mounts := []mount{
+	for _, m := range []mount{
 		{target: "/", flags: syscall.MS_REC | syscall.MS_PRIVATE},
 		{source: "proc", target: "/proc", kind: "proc"},
-	}
-	for _, dir := range concealed {
-		mounts = append(mounts, mount{source: "node", target: dir, kind: "tmpfs"})
-	}
-	// These grow, and a person wants to look into the logs: they are on the disk.
-	for target, name := range map[string]string{"/var/lib/kubelet": "kubelet", "/var/lib/containerd": "containerd", "/var/log/pods": "pods"} {
-		mounts = append(mounts, mount{source: filepath.Join(n.Dir, name), target: target, flags: syscall.MS_BIND})
-	}
-	for _, m := range mounts {
+		{source: "node", target: concealed[0], kind: "tmpfs"},
+		{source: "node", target: concealed[1], kind: "tmpfs"},
+		{source: "node", target: concealed[2], kind: "tmpfs"},
+		// These grow, and a person wants to look into the logs: they are on the disk.
+		{source: filepath.Join(n.Dir, "kubelet"), target: "/var/lib/kubelet", flags: syscall.MS_BIND},
+		{source: filepath.Join(n.Dir, "containerd"), target: "/var/lib/containerd", flags: syscall.MS_BIND},
+		{source: filepath.Join(n.Dir, "pods"), target: "/var/log/pods", flags: syscall.MS_BIND},
+	} {
 		if err := m.apply(); err != nil {
 			return err
 		}
@@ -78,7 +77,7 @@ func (n inside) pretendSettings() error {
 }
 
 func (m mount) apply() error {
-	if m.kind == "" && m.flags == syscall.MS_BIND {
+	if m.flags == syscall.MS_BIND {
 		for _, dir := range []string{m.source, m.target} {
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				return fmt.Errorf("prepare a mount of the node: %w", err)
@@ -92,7 +91,7 @@ func (m mount) apply() error {
 }
 
 // network waits for the cable that the landscape plugs in.
-func (n inside) network() error {
+func (n inside) network(ctx context.Context) error {
 	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		_, err := net.InterfaceByName(uplink)
 		if err == nil {
@@ -108,7 +107,7 @@ func (n inside) network() error {
 		{"link", "set", uplink, "up"},
 		{"route", "add", "default", "via", n.Gateway},
 	} {
-		if _, err := ip(context.Background(), command...); err != nil {
+		if _, err := ip(ctx, command...); err != nil {
 			return err
 		}
 	}

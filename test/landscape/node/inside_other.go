@@ -2,10 +2,13 @@
 
 package node
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 var errLinux = errors.New("real nodes need Linux")
 
-func (inside) setUp() error { return errLinux }
+func (inside) setUp(context.Context) error { return errLinux }
 
 func (inside) run() error { return errLinux }

@@ -94,7 +94,8 @@ func connect(ctx context.Context, s *site.Site, index, pid int) error {
 
 // unplug removes what Plug and connect made.
 func unplug(ctx context.Context, dir string) error {
-	names := []string{Identity(dir)}
+	names := make([]string, 0, Count+1)
+	names = append(names, Identity(dir))
 	for index := range Count {
 		names = append(names, link(dir, index))
 	}

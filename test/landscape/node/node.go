@@ -99,7 +99,7 @@ func configure(s *site.Site, inside inside) error {
 }
 
 // concealed are the directories of the machine that a node replaces by its own, because its programs write to fixed places there.
-var concealed = []string{"/run", "/var/lib", "/var/log"}
+var concealed = [...]string{"/run", "/var/lib", "/var/log"}
 
 // hidden says whether a directory is not visible inside a node.
 func hidden(dir string) error {

@@ -101,7 +101,8 @@ func (a *Authority) CA() string { return filepath.Join(a.dir, certFile) }
 
 // Server issues a certificate for a server that listens on loopback, and on the addresses given.
 func (a *Authority) Server(name string, addresses ...string) (Pair, error) {
-	ips := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	ips := make([]net.IP, 0, len(addresses)+2)
+	ips = append(ips, net.IPv4(127, 0, 0, 1), net.IPv6loopback)
 	for _, address := range addresses {
 		ips = append(ips, net.ParseIP(address))
 	}

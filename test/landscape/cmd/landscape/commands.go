@@ -104,11 +104,11 @@ func clusterProvider(ctx context.Context, args []string) error {
 	return clusterprovider.Run(ctx, platform, s, *health)
 }
 
-func runNode(args []string) error {
+func runNode(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return errors.New("node: which file describes it?")
 	}
-	return node.Run(args[0])
+	return node.Run(ctx, args[0])
 }
 
 func showDemo(ctx context.Context, args []string) error {
