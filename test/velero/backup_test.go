@@ -1,0 +1,74 @@
+package velero
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/e2e-framework/pkg/envconf"
+	"sigs.k8s.io/e2e-framework/pkg/features"
+)
+
+const backupName = "all"
+
+// backupAndRestore is what a Velero is there for. Each part goes on from where the one before it ended.
+func backupAndRestore() features.Feature {
+	var before map[string]any
+	return features.New("backup and restore").
+		Setup(func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			moveIn(t, controlPlane(t))
+			before = inventory(t, controlPlane(t))
+			return ctx
+		}).
+		Assess("a storage location becomes Available", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			storageLocation(t, controlPlane(t))
+			return ctx
+		}).
+		Assess("a backup is Completed without an error", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			backup := resource("Backup", backupName, map[string]any{})
+			order(t, controlPlane(t), backup, "Completed")
+			without(t, backup, "errors", "warnings")
+			return ctx
+		}).
+		Assess("the object store has all that is the tenant's and nothing of Velero's", backupIsComplete).
+		Assess("a restore brings everything back as it was", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			c := controlPlane(t)
+			moveOut(t, c)
+			restore := resource("Restore", "all", map[string]any{"backupName": backupName})
+			order(t, c, restore, "Completed")
+			without(t, restore, "errors")
+			if diff := cmp.Diff(before, inventory(t, c)); diff != "" {
+				t.Errorf("the restored objects differ (-before +after):\n%s", diff)
+			}
+			return ctx
+		}).
+		Feature()
+}
+
+func backupIsComplete(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+	files := contentOf(t, controlPlane(t), backupName)
+	var wanted []string
+	for i := range customResources {
+		wanted = append(wanted, fmt.Sprintf("resources/cooks.kitchen.example/namespaces/%s/cook-%02d.json", teams[i%len(teams)], i))
+	}
+	for _, namespace := range teams {
+		for _, kind := range []string{"configmaps", "secrets", "serviceaccounts", "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"} {
+			wanted = append(wanted, fmt.Sprintf("resources/%s/namespaces/%s/menu.json", kind, namespace))
+		}
+		wanted = append(wanted, fmt.Sprintf("resources/namespaces/cluster/%s.json", namespace))
+	}
+	for _, file := range append(wanted, "resources/customresourcedefinitions.apiextensions.k8s.io/cluster/cooks.kitchen.example.json") {
+		if !slices.Contains(files, file) {
+			t.Errorf("the backup lacks %s", file)
+		}
+	}
+	for _, file := range files {
+		if strings.Contains(file, "/namespaces/velero/") || strings.HasSuffix(file, "resources/namespaces/cluster/velero.json") {
+			t.Errorf("the backup holds %s", file)
+		}
+	}
+	return ctx
+}
