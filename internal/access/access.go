@@ -13,9 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/openmcp-project/controller-utils/pkg/logging"
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
 	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
 	"github.com/openmcp-project/openmcp-operator/lib/clusteraccess/advanced"
@@ -50,20 +48,12 @@ type Permissions struct {
 type Access struct {
 	client   client.Client
 	reader   client.Reader
-	requests map[string]advanced.ClusterAccessReconciler
+	requests map[string]advanced.ClusterRegistration
 }
 
 // New takes a client that reads from caches, and a reader that does not, both of the platform cluster.
 func New(platform client.Client, uncached client.Reader, permissions Permissions) *Access {
-	access := &Access{client: platform, reader: uncached, requests: map[string]advanced.ClusterAccessReconciler{}}
-	for id, registration := range registrations(permissions) {
-		// One library reconciler for each request: a single one would hold back every request until the workload cluster is there, in an
-		// order that changes from run to run.
-		access.requests[id] = advanced.NewClusterAccessReconciler(platform, plan.ProviderName).
-			Register(registration).
-			WithManagedLabels(managedLabels)
-	}
-	return access
+	return &Access{client: platform, reader: uncached, requests: registrations(permissions)}
 }
 
 // Outcome is what Ensure found: Grants when Waiting is nil.
@@ -134,14 +124,19 @@ func (a *Access) controlPlane(ctx context.Context, velero types.NamespacedName, 
 
 // request ensures one AccessRequest and says what it grants. A request of our name that is not ours is reported, never adopted.
 func (a *Access) request(ctx context.Context, velero types.NamespacedName, names plan.Names, id string) (plan.Grant, *Waiting, error) {
-	// The library asks to be called again after a while; the watch on its requests does that better. It also logs every call.
-	quiet := logging.NewContext(ctx, logging.Discard())
-	if _, err := a.requests[id].Reconcile(quiet, reconcile.Request{NamespacedName: velero}); err != nil {
+	written, err := a.write(ctx, velero, id)
+	if err != nil {
 		if a.foreign(ctx, requestKey(velero, names, id), names) {
 			return plan.Grant{}, &Waiting{Failed: true, Reason: v1alpha1.ReasonNameConflict, Message: fmt.Sprintf(
 				"a request for access to the %s exists already and belongs to somebody else; a platform operator must remove it", subject(id))}, nil
 		}
 		return plan.Grant{}, nil, fmt.Errorf("request access %q: %w", id, err)
+	}
+	if written != nil {
+		// What the cache has may still be the request of before, with its grant.
+		if waiting := judge(written, id); waiting != nil {
+			return plan.Grant{}, waiting, nil
+		}
 	}
 	grant, waiting, err := a.grant(ctx, velero, names, id)
 	if waiting != nil && waiting.Reason == v1alpha1.ReasonWaitingForConfiguration {
