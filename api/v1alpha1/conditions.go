@@ -43,7 +43,7 @@ const (
 	ReasonCABundleInvalid = "CABundleInvalid"
 	// ReasonValuesInvalid: the extra chart values of the ProviderConfig cannot be used.
 	ReasonValuesInvalid = "ValuesInvalid"
-	// ReasonNameConflict: an object that this Velero needs already exists and belongs to somebody else.
+	// ReasonNameConflict: an object that this Velero needs already exists, and its labels do not prove that it is ours.
 	ReasonNameConflict = "NameConflict"
 
 	// ReasonControlPlaneNotFound: there is no control plane of this name and namespace.

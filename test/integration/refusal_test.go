@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -174,13 +173,7 @@ func TestRequestsOfSomebodyElse(t *testing.T) {
 	if outcome, err := subject.Ensure(t.Context(), velero); err == nil && outcome.Waiting == nil {
 		t.Errorf("it is used: %+v", outcome)
 	}
-	eventually(t, "the rest is given back", func(ctx context.Context) error {
-		gone, err := subject.Release(ctx, velero)
-		if err == nil && !gone {
-			err = errors.New("it is not")
-		}
-		return err
-	})
+	givesBack(t, subject, velero)
 	after := requestOf(velero, names, access.ControlPlane)
 	must(t, platform.Get(t.Context(), client.ObjectKeyFromObject(after), after))
 	if !after.DeletionTimestamp.IsZero() || len(after.Spec.Token.Permissions) > 0 || after.Labels[plan.InstanceLabel] != "" {
