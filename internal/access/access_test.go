@@ -102,13 +102,19 @@ func TestOurs(t *testing.T) {
 		change func(labels map[string]string)
 		want   bool
 	}{
-		"AsCreated":        {func(map[string]string) {}, true},
-		"OnlyInstance":     {func(labels map[string]string) { clear(labels); labels[plan.InstanceLabel] = names.Instance }, true},
-		"WithoutInstance":  {func(labels map[string]string) { delete(labels, plan.InstanceLabel) }, true},
-		"AnotherInstance":  {func(labels map[string]string) { labels[plan.InstanceLabel] = "another" }, false},
-		"NoLabels":         {func(labels map[string]string) { clear(labels) }, false},
-		"OfAnotherManager": {func(labels map[string]string) { delete(labels, plan.InstanceLabel); labels[openmcpconst.ManagedByLabel] = "another" }, false},
-		"OfAnotherTenant":  {func(labels map[string]string) { delete(labels, plan.InstanceLabel); labels[openmcpconst.OnboardingNameLabel] = "another" }, false},
+		"AsCreated":       {func(map[string]string) {}, true},
+		"OnlyInstance":    {func(labels map[string]string) { clear(labels); labels[plan.InstanceLabel] = names.Instance }, true},
+		"WithoutInstance": {func(labels map[string]string) { delete(labels, plan.InstanceLabel) }, true},
+		"AnotherInstance": {func(labels map[string]string) { labels[plan.InstanceLabel] = "another" }, false},
+		"NoLabels":        {func(labels map[string]string) { clear(labels) }, false},
+		"OfAnotherManager": {func(labels map[string]string) {
+			delete(labels, plan.InstanceLabel)
+			labels[openmcpconst.ManagedByLabel] = "another"
+		}, false},
+		"OfAnotherTenant": {func(labels map[string]string) {
+			delete(labels, plan.InstanceLabel)
+			labels[openmcpconst.OnboardingNameLabel] = "another"
+		}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
