@@ -83,7 +83,7 @@ const (
 	ReasonUpgradeFailed = "UpgradeFailed"
 	// ReasonStalled: Flux gave up.
 	ReasonStalled = "Stalled"
-	// ReasonSuspended: a platform operator suspended the release.
+	// ReasonSuspended: a platform operator suspended the release or the source of its chart.
 	ReasonSuspended = "Suspended"
 	// ReasonTargetUnreachable: Flux cannot reach the cluster, so the state is not known.
 	ReasonTargetUnreachable = "TargetUnreachable"
