@@ -43,7 +43,7 @@ const (
 	ReasonCABundleInvalid = "CABundleInvalid"
 	// ReasonValuesInvalid: the extra chart values of the ProviderConfig cannot be used.
 	ReasonValuesInvalid = "ValuesInvalid"
-	// ReasonNameConflict: an object that this Velero needs already exists and belongs to somebody else.
+	// ReasonNameConflict: an object that this Velero needs already exists, and its labels do not prove that it is ours.
 	ReasonNameConflict = "NameConflict"
 
 	// ReasonControlPlaneNotFound: there is no control plane of this name and namespace.
@@ -83,7 +83,7 @@ const (
 	ReasonUpgradeFailed = "UpgradeFailed"
 	// ReasonStalled: Flux gave up.
 	ReasonStalled = "Stalled"
-	// ReasonSuspended: a platform operator suspended the release.
+	// ReasonSuspended: a platform operator suspended the release or the source of its chart.
 	ReasonSuspended = "Suspended"
 	// ReasonTargetUnreachable: Flux cannot reach the cluster, so the state is not known.
 	ReasonTargetUnreachable = "TargetUnreachable"
