@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,8 @@ import (
 	"github.com/openmcp-project/service-provider-velero/test/landscape"
 )
 
-// fluxIssues are what others ran into with Flux; test/regressions.md says who.
+// fluxIssues are what others ran into with Flux; test/regressions.md says who. They change where charts come from and kill helm-controller, so
+// nothing else can go on beside them.
 func fluxIssues(t *testing.T) {
 	one, other := newTenant(t, "flux", "one"), newTenant(t, "flux", "other")
 	for _, tenant := range []tenant{one, other} {
@@ -86,6 +88,16 @@ func (s tenant) uselessEdit(t *testing.T) {
 	annotate(t, platform, secret, "test.example/note", "seen")
 	changeOffer(t, func(spec *v1alpha1.ProviderConfigSpec) {
 		spec.AvailableImages[0].Versions = append(spec.AvailableImages[0].Versions, "v9.9.9")
+	})
+	eventually(t, soon, "the ProviderConfig tells what it offers", func(ctx context.Context) error {
+		config := offered()
+		if err := platform.Get(ctx, client.ObjectKeyFromObject(config), config); err != nil {
+			return err
+		}
+		if config.Status.ObservedGeneration != config.Generation || config.Status.Veleros < 2 || !slices.Contains(config.Status.Offered[0].Versions, "v9.9.9") {
+			return fmt.Errorf("status is %+v", config.Status)
+		}
+		return nil
 	})
 	time.Sleep(settle)
 	after, err := s.velero(t.Context())

@@ -42,19 +42,31 @@ func (s tenant) unschedulable(t *testing.T, timeout string) admissionRule {
 	admissionRule{platform, setField("timeout-"+s.names.Instance, server, "/spec/timeout", fmt.Sprintf("%q", timeout))}.create(t)
 	pods := only(s.names.WorkloadNamespace, "", "v1", "pods", admissionregistrationv1.Create)
 	rule := admissionRule{workload, setField("nowhere-"+s.names.Instance, pods, "/spec/nodeSelector", `{"test.example/none": "such"}`)}.create(t)
-	probe := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.names.WorkloadNamespace, Name: "probe"},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/probe:v1"}}},
-	}
-	eventually(t, installed, "the rule holds", func(ctx context.Context) error {
-		pod := probe.DeepCopy()
-		err := workload.Create(ctx, pod, client.DryRunAll)
-		if err == nil && pod.Spec.NodeSelector == nil {
-			err = errors.New("the pod may run anywhere")
+	s.awaitPinned(t, true)
+	return rule
+}
+
+// schedulable lets the server's pods run again.
+func (s tenant) schedulable(t *testing.T, rule admissionRule) {
+	t.Helper()
+	rule.remove(t)
+	s.awaitPinned(t, false)
+}
+
+// awaitPinned asks the API server what it makes of a pod: it follows its rules only after a while.
+func (s tenant) awaitPinned(t *testing.T, want bool) {
+	t.Helper()
+	eventually(t, installed, fmt.Sprintf("a pod is pinned: %v", want), func(ctx context.Context) error {
+		probe := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.names.WorkloadNamespace, Name: "probe"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/probe:v1"}}},
+		}
+		err := workload.Create(ctx, probe, client.DryRunAll)
+		if pinned := len(probe.Spec.NodeSelector) > 0; err == nil && pinned != want {
+			err = fmt.Errorf("pinned: %v", pinned)
 		}
 		return err
 	})
-	return rule
 }
 
 // awaitPending waits until Flux is in the middle of an upgrade.
@@ -81,7 +93,7 @@ func (s tenant) changedWhileFluxWaits(t *testing.T) {
 	s.change(t, func(spec *v1alpha1.VeleroSpec) { spec.Version = oldVersion })
 	s.awaitPending(t, serverImage+":"+oldVersion)
 	s.awaitServer(t, v1alpha1.ReasonInstalling)
-	rule.remove(t)
+	s.schedulable(t, rule)
 	s.change(t, func(spec *v1alpha1.VeleroSpec) { spec.Version = newVersion })
 	// Not after the minute in which Flux tries again what failed.
 	eventually(t, 20*time.Second+reached+reached/2, "the last one runs", func(ctx context.Context) error {
@@ -99,7 +111,7 @@ func (s tenant) fluxKilled(t *testing.T) {
 	s.change(t, func(spec *v1alpha1.VeleroSpec) { spec.Version = oldVersion })
 	s.awaitPending(t, serverImage+":"+oldVersion)
 	must(t, world.CrashHelmController(t.Context()))
-	rule.remove(t)
+	s.schedulable(t, rule)
 	pods, err := s.pods(t.Context())
 	must(t, err)
 	for i := range pods {
