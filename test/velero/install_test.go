@@ -25,12 +25,15 @@ const veleroNamespace = "velero"
 // tenant is the one whose control plane is backed up.
 var tenant = types.NamespacedName{Namespace: "default", Name: "backed-up"}
 
-// installation is what a tenant does to get a Velero, until it runs.
+// installation is what a tenant who has a control plane does to get a Velero, until it runs.
 func installation() features.Feature {
+	meta := metav1.ObjectMeta{Namespace: tenant.Namespace, Name: tenant.Name}
 	return features.New("installation").
 		Setup(func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
-			meta := metav1.ObjectMeta{Namespace: tenant.Namespace, Name: tenant.Name}
 			must(t, onboarding.Create(ctx, &corev2alpha1.ControlPlane{ObjectMeta: meta}))
+			eventually(t, installed, "the control plane answers", controlPlaneAnswers)
+			// Before Velero comes: it looks for new kinds every five minutes only, and leaves those out that it does not know.
+			moveIn(t, controlPlane(t))
 			must(t, onboarding.Create(ctx, &v1alpha1.Velero{ObjectMeta: meta, Spec: v1alpha1.VeleroSpec{
 				Version: landscape.VeleroVersion, Plugins: []v1alpha1.Plugin{{Name: "aws", Version: landscape.AWSPluginVersion}},
 			}}))
@@ -82,6 +85,14 @@ func podReady(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+func controlPlaneAnswers(ctx context.Context) error {
+	cluster, err := world.ControlPlane(ctx, tenant.Namespace, tenant.Name)
+	if err != nil {
+		return err
+	}
+	return cluster.Ready(ctx)
 }
 
 // controlPlane connects to the tenant's API server.
