@@ -91,13 +91,19 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 	if !queued && velero.Status.Phase == string(v1alpha1.Ready) {
 		r.waves.leave(client.ObjectKeyFromObject(velero))
 	}
-	if observation.Access.Unwatched {
-		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	return nextLook(observation, queued), nil
+}
+
+// nextLook is when to look again although no event asks for it.
+func nextLook(observation status.Observation, queued bool) ctrl.Result {
+	switch {
+	case observation.Access.Unwatched:
+		return ctrl.Result{RequeueAfter: lookAgain}
+	case queued:
+		return ctrl.Result{RequeueAfter: wait.Jitter(turn, resyncJitter)}
+	default:
+		return ctrl.Result{RequeueAfter: wait.Jitter(resync, resyncJitter)}
 	}
-	if queued {
-		return ctrl.Result{RequeueAfter: wait.Jitter(turn, resyncJitter)}, nil
-	}
-	return ctrl.Result{RequeueAfter: wait.Jitter(resync, resyncJitter)}, nil
 }
 
 // ensureFinalizer comes before the first object is created anywhere, so that nothing can be left behind.

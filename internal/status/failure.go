@@ -132,6 +132,9 @@ func (c component) stalled() verdict {
 	return stuck(v1alpha1.ReasonStalled, message)
 }
 
+// undeletable is all that Helm tells when it could not delete an object: neither which one nor why.
+const undeletable = "failed to delete release"
+
 // UninstallFailure says in the user's words why Flux could not uninstall a release, given what Flux wrote. The reason is empty when it is that
 // of the step of the deletion.
 func UninstallFailure(text string) (reason, message string) {
@@ -141,6 +144,8 @@ func UninstallFailure(text string) (reason, message string) {
 		return v1alpha1.ReasonCredentialsInvalid, "the cluster refuses the credentials that Flux has for it; a platform operator must have access granted again, or remove it there and suspend its HelmRelease"
 	case cause.unreachable:
 		return v1alpha1.ReasonTargetUnreachable, "the cluster cannot be reached; it is tried again"
+	case strings.Contains(text, undeletable):
+		return "", "an object of it cannot be deleted: the cluster does not know its kind any more, or does not permit it; a platform operator must mend that, or remove it there and suspend its HelmRelease"
 	}
 	return "", "the last attempt to uninstall it failed: " + cause.text + "; it is tried again"
 }

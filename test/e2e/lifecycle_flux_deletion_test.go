@@ -13,6 +13,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
@@ -116,4 +118,27 @@ func (s tenant) assertRestWaits(t *testing.T) {
 	if diff := cmp.Diff([]string{"sp-velero-server-identity", "sp-velero-server-values"}, names); diff != "" {
 		t.Errorf("generated Secrets (-want +got):\n%s", diff)
 	}
+}
+
+// deletionWithoutMonitoring: an object of the release has a kind that its cluster does not know any more. Flux tries for ever, and does not say
+// what.
+func (s tenant) deletionWithoutMonitoring(t *testing.T) {
+	monitors := crd("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor")
+	must(t, workload.Create(t.Context(), monitors.DeepCopy()))
+	t.Cleanup(func() { _ = workload.Delete(context.WithoutCancel(t.Context()), monitors) })
+	monitor := &unstructured.Unstructured{}
+	monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"})
+	monitor.SetNamespace(s.names.WorkloadNamespace)
+	monitor.SetName("velero")
+	setServerValues(t, `{"metrics":{"serviceMonitor":{"enabled":true}}}`)
+	defer setServerValues(t, "")
+	s.order(t)
+	must(t, workload.Get(t.Context(), client.ObjectKeyFromObject(monitor), monitor))
+	must(t, workload.Delete(t.Context(), monitors.DeepCopy()))
+	eventually(t, installed, "the CRD is gone", func(ctx context.Context) error { return isGone(ctx, workload, monitors.DeepCopy()) })
+	s.startDeletion(t)
+	s.awaitBlocked(t, v1alpha1.ReasonRemovingServer, "does not know its kind any more", "a platform operator must", "suspend its HelmRelease")
+	s.patchRelease(t, plan.ServerRelease, `{"spec":{"suspend":true}}`)
+	s.awaitDeleted(t)
+	s.assertGone(t)
 }

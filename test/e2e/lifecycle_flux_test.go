@@ -25,6 +25,7 @@ import (
 // nothing else can go on beside them.
 func fluxIssues(t *testing.T) {
 	one, other := newTenant(t, "flux", "one"), newTenant(t, "flux", "other")
+	monitored := newTenant(t, "flux", "monitored")
 	for _, tenant := range []tenant{one, other} {
 		tenant.orderControlPlane(t)
 		tenant.orderVelero(t, oldVersion, aws)
@@ -43,6 +44,8 @@ func fluxIssues(t *testing.T) {
 	t.Run("deletion: somebody deleted Velero's CRDs | complete", other.deletionWithoutCRDs)
 	t.Run("upgrade: a neighbour's control plane takes calls and never answers | it runs as fast as ever", func(t *testing.T) { besideHanging(t, one, other) })
 	t.Run("deletion: an object of the server does not go | Flux forgets the release, and all the rest waits for the object", one.deletionOfHeldObject)
+	t.Run("deletion: the server has an object of a kind that is gone | blocked, complete after a platform operator suspended the release", monitored.deletionWithoutMonitoring)
+	monitored.leave(t)
 	one.leave(t)
 	other.leave(t)
 }
