@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -92,15 +91,16 @@ func (r *Reconciler) apply(ctx context.Context, velero *v1alpha1.Velero, resolve
 	if err != nil {
 		return fmt.Errorf("describe releases: %w", err)
 	}
-	if err := r.takeTurn(velero, resolved, releases, secrets, observed); err != nil {
-		return errors.Join(err, r.renewIdentity(ctx, resolved.Names, grants, observed))
+	now, err := r.itsTurn(velero, resolved, releases, secrets, observed)
+	if err != nil {
+		return err
 	}
-	for _, secret := range secrets {
-		blocked, err := r.generate(ctx, resolved.Names, secret, observed, resolved.Generate)
-		if blocked != nil || err != nil {
-			observation.Blocked = blocked
-			return err
-		}
+	if !now {
+		observation.Queued = true
+		return r.renewIdentity(ctx, resolved.Names, grants, observed)
+	}
+	if observation.Blocked, err = r.generateAll(ctx, resolved, secrets, observed); observation.Blocked != nil || err != nil {
+		return err
 	}
 	for i, seen := range []*status.Release{&observation.ControlPlane, &observation.Server} {
 		// The server needs the CRDs to start; once it is installed, each release goes its own way.
@@ -123,6 +123,16 @@ func (r *Reconciler) renewIdentity(ctx context.Context, names plan.Names, grants
 		return plan.GenerateIdentity(names, wanted, contents)
 	})
 	return err
+}
+
+// generateAll brings the generated Secrets up to date, until one cannot be.
+func (r *Reconciler) generateAll(ctx context.Context, resolved *plan.Plan, secrets []plan.GeneratedSecret, observed cluster.Observation) (*plan.Blocked, error) {
+	for _, secret := range secrets {
+		if blocked, err := r.generate(ctx, resolved.Names, secret, observed, resolved.Generate); blocked != nil || err != nil {
+			return blocked, err
+		}
+	}
+	return nil, nil
 }
 
 // generate brings one generated Secret up to date. What its sources hold is only read when they changed since.

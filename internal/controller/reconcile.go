@@ -80,8 +80,7 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 		return ctrl.Result{}, err
 	}
 	observation, err := r.install(ctx, velero)
-	queued := errors.Is(err, errNotItsTurn)
-	if err != nil && !queued {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.writeStatus(ctx, velero, observation); err != nil {
@@ -90,7 +89,7 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 	if observation.Access.Unwatched {
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
-	if queued {
+	if observation.Queued {
 		return ctrl.Result{RequeueAfter: wait.Jitter(turn, resyncJitter)}, nil
 	}
 	return ctrl.Result{RequeueAfter: wait.Jitter(resync, resyncJitter)}, nil
@@ -116,9 +115,7 @@ func (r *Reconciler) patch(ctx context.Context, velero, before *v1alpha1.Velero,
 func (r *Reconciler) writeStatus(ctx context.Context, velero *v1alpha1.Velero, observation status.Observation) error {
 	before := velero.DeepCopy()
 	velero.Status = status.Compute(velero, observation, metav1.Now())
-	if velero.Status.Phase == string(v1alpha1.Ready) || !velero.DeletionTimestamp.IsZero() {
-		r.waves.leave(client.ObjectKeyFromObject(velero))
-	}
+	r.waves.observe(velero, observation.Queued)
 	if !status.Changed(before.Status, velero.Status) {
 		return nil
 	}
