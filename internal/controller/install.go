@@ -17,8 +17,8 @@ import (
 	"github.com/openmcp-project/service-provider-velero/internal/status"
 )
 
-// install makes the platform hold what the Velero asks for, as far as that is possible now, and returns what was seen. When a person must
-// act first, nothing that runs is touched.
+// install makes the platform hold what the Velero asks for, as far as that is possible now, and returns what was seen, also when it failed. When
+// a person must act first, nothing that runs is touched.
 func (r *Reconciler) install(ctx context.Context, velero *v1alpha1.Velero) (status.Observation, error) {
 	resolved, blocked, err := r.resolve(ctx, velero)
 	if err != nil {
@@ -32,22 +32,20 @@ func (r *Reconciler) install(ctx context.Context, velero *v1alpha1.Velero) (stat
 	if err != nil {
 		return status.Observation{}, err
 	}
-	outcome, err := r.access(ctx, velero, blocked)
-	if err != nil {
-		return status.Observation{}, err
-	}
 	observation := status.Observation{
 		Blocked:      blocked,
-		Access:       status.Access{Granted: outcome.Waiting == nil},
 		ControlPlane: status.Release{HelmRelease: observed.Releases[plan.ControlPlaneRelease]},
 		Server:       status.Release{HelmRelease: observed.Releases[plan.ServerRelease]},
 	}
+	outcome, err := r.access(ctx, velero, blocked)
+	if err != nil {
+		return observation, err
+	}
 	if waiting := outcome.Waiting; waiting != nil {
 		observation.Access = status.Access{Reason: waiting.Reason, Message: waiting.Message, Failed: waiting.Failed, Unwatched: waiting.Unwatched}
-	}
-	if outcome.Waiting != nil {
 		return observation, nil
 	}
+	observation.Access.Granted = true
 	if blocked != nil {
 		return observation, r.renewIdentity(ctx, names, outcome.Grants, observed)
 	}
@@ -164,14 +162,18 @@ func (r *Reconciler) release(ctx context.Context, wanted fluxgen.Release, hold b
 		return fmt.Errorf("generate release %q: %w", wanted.Name, err)
 	}
 	seen.Wanted = &wanted
-	if seen.Source, err = r.Platform.ApplySource(ctx, observed.Sources[source.Name], source); err != nil {
+	if source, err = r.Platform.ApplySource(ctx, observed.Sources[source.Name], source); err != nil {
 		return err
 	}
+	seen.Source = source
 	if hold || !fetched(seen.Source) && !installsFrom(seen.HelmRelease, source.Name) {
 		return nil
 	}
-	seen.HelmRelease, err = r.Platform.ApplyRelease(ctx, seen.HelmRelease, release)
-	return err
+	if release, err = r.Platform.ApplyRelease(ctx, seen.HelmRelease, release); err != nil {
+		return err
+	}
+	seen.HelmRelease = release
+	return nil
 }
 
 func fetched(source *sourcev1.OCIRepository) bool {
