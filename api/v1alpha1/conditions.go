@@ -45,6 +45,8 @@ const (
 	ReasonValuesInvalid = "ValuesInvalid"
 	// ReasonNameConflict: an object that this Velero needs already exists, and its labels do not prove that it is ours.
 	ReasonNameConflict = "NameConflict"
+	// ReasonPlatformRefuses: the platform cluster does not let the operator write what this Velero needs.
+	ReasonPlatformRefuses = "PlatformRefuses"
 
 	// ReasonControlPlaneNotFound: there is no control plane of this name and namespace.
 	ReasonControlPlaneNotFound = "ControlPlaneNotFound"

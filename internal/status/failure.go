@@ -184,10 +184,21 @@ var causes = []struct {
 }
 
 func causeOf(text string) cause {
+	return causeOr(text, "the platform operator finds the cause in its HelmRelease")
+}
+
+// causeOr has words for what is not known.
+func causeOr(text, unknown string) cause {
 	for _, known := range causes {
 		if known.pattern.MatchString(text) {
 			return known.cause
 		}
 	}
-	return cause{text: "the platform operator finds the cause in its HelmRelease"}
+	return cause{text: unknown}
+}
+
+// Refusal says in the user's words that the platform cluster does not take what is written there for a Velero, given what its API server wrote.
+func Refusal(text string) string {
+	return "the platform cluster refuses what is needed for this Velero: " + causeOr(text, "the cluster does not accept an object of it").text +
+		"; a platform operator must act, and it is tried again"
 }
