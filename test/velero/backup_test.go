@@ -15,41 +15,56 @@ import (
 const backupName = "all"
 
 // backupAndRestore is what a Velero is there for. Each part goes on from where the one before it ended.
-func backupAndRestore() features.Feature {
+func backupAndRestore(who tenant) features.Feature {
 	var before map[string]any
 	return features.New("backup and restore").
 		Setup(func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
-			before = inventory(t, controlPlane(t))
+			before = inventory(t, who.controlPlane(t))
 			return ctx
 		}).
 		Assess("a storage location becomes Available", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
-			storageLocation(t, controlPlane(t))
+			who.openBucket(t)
 			return ctx
 		}).
 		Assess("a backup is Completed without an error", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
-			// Without being asked, Velero takes objects without a namespace along only when no namespace is left out, and its own is.
-			backup := resource("Backup", backupName, map[string]any{"includeClusterResources": true})
-			order(t, controlPlane(t), backup, "Completed")
-			without(t, backup, "errors", "warnings")
+			who.backUp(t)
 			return ctx
 		}).
-		Assess("the object store has all that is the tenant's and nothing of Velero's", backupIsComplete).
+		Assess("the object store has all that is the tenant's and nothing of Velero's", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			assertComplete(t, contentOf(t, who.controlPlane(t), backupName))
+			return ctx
+		}).
 		Assess("a restore brings everything back as it was", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
-			c := controlPlane(t)
-			moveOut(t, c)
-			restore := resource("Restore", "all", map[string]any{"backupName": backupName})
-			order(t, c, restore, "Completed")
-			without(t, restore, "errors")
-			if diff := cmp.Diff(before, inventory(t, c)); diff != "" {
-				t.Errorf("the restored objects differ (-before +after):\n%s", diff)
-			}
+			who.assertRestores(t, before)
 			return ctx
 		}).
 		Feature()
 }
 
-func backupIsComplete(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
-	files := contentOf(t, controlPlane(t), backupName)
+func (w tenant) backUp(t *testing.T) {
+	t.Helper()
+	// Without being asked, Velero takes objects without a namespace along only when no namespace is left out, and its own is.
+	backup := resource("Backup", backupName, map[string]any{"includeClusterResources": true})
+	order(t, w.controlPlane(t), backup, "Completed")
+	without(t, backup, "errors", "warnings")
+}
+
+// assertRestores deletes all that the tenant has and brings it back.
+func (w tenant) assertRestores(t *testing.T, before map[string]any) {
+	t.Helper()
+	c := w.controlPlane(t)
+	moveOut(t, c)
+	restore := resource("Restore", "all", map[string]any{"backupName": backupName})
+	order(t, c, restore, "Completed")
+	without(t, restore, "errors")
+	if diff := cmp.Diff(before, inventory(t, c)); diff != "" {
+		t.Errorf("the restored objects differ (-before +after):\n%s", diff)
+	}
+}
+
+// assertComplete looks for all that the tenant has among the files of a backup, and for what has no place there.
+func assertComplete(t *testing.T, files []string) {
+	t.Helper()
 	var wanted []string
 	for i := range customResources {
 		wanted = append(wanted, fmt.Sprintf("resources/cooks.kitchen.example/namespaces/%s/cook-%02d.json", teams[i%len(teams)], i))
@@ -73,5 +88,4 @@ func backupIsComplete(ctx context.Context, t *testing.T, _ *envconf.Config) cont
 			t.Errorf("the backup holds %s", file)
 		}
 	}
-	return ctx
 }

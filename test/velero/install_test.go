@@ -22,32 +22,43 @@ import (
 // veleroNamespace is where Velero and its users meet on a control plane.
 const veleroNamespace = "velero"
 
-// tenant is the one whose control plane is backed up.
-var tenant = types.NamespacedName{Namespace: "default", Name: "backed-up"}
+// tenant is a control plane and the Velero on it.
+type tenant struct{ types.NamespacedName }
+
+func tenantNamed(name string) tenant {
+	return tenant{types.NamespacedName{Namespace: "default", Name: name}}
+}
 
 // installation is what a tenant who has a control plane does to get a Velero, until it runs.
-func installation() features.Feature {
-	meta := metav1.ObjectMeta{Namespace: tenant.Namespace, Name: tenant.Name}
-	return features.New("installation").
+func installation(who tenant, version string) features.Feature {
+	return features.New("installation of "+version).
 		Setup(func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			meta := metav1.ObjectMeta{Namespace: who.Namespace, Name: who.Name}
 			must(t, onboarding.Create(ctx, &corev2alpha1.ControlPlane{ObjectMeta: meta}))
-			eventually(t, installed, "the control plane answers", controlPlaneAnswers)
+			eventually(t, installed, "the control plane answers", who.answers)
 			// Before Velero comes: it looks for new kinds every five minutes only, and leaves those out that it does not know.
-			moveIn(t, controlPlane(t))
+			moveIn(t, who.controlPlane(t))
 			must(t, onboarding.Create(ctx, &v1alpha1.Velero{ObjectMeta: meta, Spec: v1alpha1.VeleroSpec{
-				Version: landscape.VeleroVersion, Plugins: []v1alpha1.Plugin{{Name: "aws", Version: landscape.AWSPluginVersion}},
+				Version: version, Plugins: []v1alpha1.Plugin{{Name: "aws", Version: landscape.AWSPluginVersion}},
 			}}))
 			return ctx
 		}).
-		Assess("the Velero becomes Ready", veleroIsReady).
-		Assess("its server runs on a real node", serverRuns).
+		Assess("the Velero becomes Ready", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			who.awaitReady(t)
+			return ctx
+		}).
+		Assess("its server runs on a real node", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			who.assertServerRuns(t, version)
+			return ctx
+		}).
 		Feature()
 }
 
-func veleroIsReady(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+func (w tenant) awaitReady(t *testing.T) {
+	t.Helper()
 	velero := &v1alpha1.Velero{}
 	eventually(t, installed, "the Velero is Ready", func(ctx context.Context) error {
-		if err := onboarding.Get(ctx, tenant, velero); err != nil {
+		if err := onboarding.Get(ctx, w.NamespacedName, velero); err != nil {
 			return err
 		}
 		if velero.Status.Phase != string(v1alpha1.Ready) || velero.Status.ObservedGeneration != velero.Generation {
@@ -55,14 +66,15 @@ func veleroIsReady(ctx context.Context, t *testing.T, _ *envconf.Config) context
 		}
 		return nil
 	})
-	return ctx
 }
 
-func serverRuns(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
-	names, err := plan.NamesOf(tenant)
+// assertServerRuns looks at the pod of the server itself.
+func (w tenant) assertServerRuns(t *testing.T, version string) {
+	t.Helper()
+	names, err := plan.NamesOf(w.NamespacedName)
 	must(t, err)
 	pods := &corev1.PodList{}
-	must(t, workload.List(ctx, pods, client.InNamespace(names.WorkloadNamespace)))
+	must(t, workload.List(t.Context(), pods, client.InNamespace(names.WorkloadNamespace)))
 	if len(pods.Items) != 1 {
 		t.Fatalf("there are %d pods, want 1", len(pods.Items))
 	}
@@ -75,7 +87,9 @@ func serverRuns(ctx context.Context, t *testing.T, _ *envconf.Config) context.Co
 			t.Errorf("container %s was restarted %d times", status.Name, status.RestartCount)
 		}
 	}
-	return ctx
+	if image := pod.Spec.Containers[0].Image; image != world.ImageAt(landscape.VeleroImage+":"+version) {
+		t.Errorf("it runs %s", image)
+	}
 }
 
 func podReady(pod *corev1.Pod) bool {
@@ -87,8 +101,8 @@ func podReady(pod *corev1.Pod) bool {
 	return false
 }
 
-func controlPlaneAnswers(ctx context.Context) error {
-	cluster, err := world.ControlPlane(ctx, tenant.Namespace, tenant.Name)
+func (w tenant) answers(ctx context.Context) error {
+	cluster, err := world.ControlPlane(ctx, w.Namespace, w.Name)
 	if err != nil {
 		return err
 	}
@@ -96,9 +110,9 @@ func controlPlaneAnswers(ctx context.Context) error {
 }
 
 // controlPlane connects to the tenant's API server.
-func controlPlane(t *testing.T) client.Client {
+func (w tenant) controlPlane(t *testing.T) client.Client {
 	t.Helper()
-	cluster, err := world.ControlPlane(t.Context(), tenant.Namespace, tenant.Name)
+	cluster, err := world.ControlPlane(t.Context(), w.Namespace, w.Name)
 	must(t, err)
 	connected, err := connect(cluster)
 	must(t, err)

@@ -42,8 +42,14 @@ func TestMain(m *testing.M) {
 	os.Exit(testEnvironment.Run(m))
 }
 
+// TestVelero is what two tenants do with their Veleros, while the operator moves from a process into a pod.
 func TestVelero(t *testing.T) {
-	testEnvironment.Test(t, installation(), backupAndRestore())
+	one, two := tenantNamed("backed-up"), tenantNamed("old")
+	testEnvironment.Test(t,
+		installation(one, landscape.VeleroVersion), backupAndRestore(one),
+		operatorInAPod(),
+		installation(two, landscape.OldVeleroVersion),
+	)
 }
 
 func bringUp(ctx context.Context, _ *envconf.Config) (context.Context, error) {

@@ -52,9 +52,10 @@ func without(t *testing.T, object *unstructured.Unstructured, counts ...string) 
 	}
 }
 
-// storageLocation is what a tenant creates to have backups in the object store.
-func storageLocation(t *testing.T, c client.Client) {
+// openBucket is what a tenant does to have backups in the object store.
+func (w tenant) openBucket(t *testing.T) {
 	t.Helper()
+	c := w.controlPlane(t)
 	store := world.ObjectStore()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: veleroNamespace, Name: "bucket"}}
 	secret.StringData = map[string]string{
@@ -63,7 +64,7 @@ func storageLocation(t *testing.T, c client.Client) {
 	must(t, c.Create(t.Context(), secret))
 	order(t, c, resource("BackupStorageLocation", "default", map[string]any{
 		"provider": "aws", "default": true,
-		"objectStorage": map[string]any{"bucket": store.Bucket, "prefix": tenant.Name},
+		"objectStorage": map[string]any{"bucket": store.Bucket, "prefix": w.Name},
 		"credential":    map[string]any{"name": secret.Name, "key": "cloud"},
 		"config": map[string]any{
 			"region": store.Region, "s3ForcePathStyle": "true", "s3Url": store.URL, "checksumAlgorithm": "",
