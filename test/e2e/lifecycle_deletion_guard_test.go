@@ -267,6 +267,13 @@ func (s tenant) ignoredChange(t *testing.T) {
 }
 
 func (s tenant) reconcileNow(t *testing.T) {
+	s.acknowledged(t)
+	s.awaitReady(t)
+}
+
+// acknowledged has everything looked at again, and waits until that has begun.
+func (s tenant) acknowledged(t *testing.T) {
+	t.Helper()
 	velero, err := s.velero(t.Context())
 	must(t, err)
 	annotate(t, onboarding, velero, openmcpconst.OperationAnnotation, openmcpconst.OperationAnnotationValueReconcile)
@@ -277,7 +284,6 @@ func (s tenant) reconcileNow(t *testing.T) {
 		}
 		return errStillThere
 	})
-	s.awaitReady(t)
 }
 
 // annotatedConfig: ignore means the status of the ProviderConfig; what it offers still counts.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -52,7 +53,17 @@ func besideHanging(t *testing.T, one, other tenant) {
 	other.patchRelease(t, plan.ControlPlaneRelease, fmt.Sprintf(`{"metadata":{"annotations":{%q:"now"}}}`, fluxmeta.ReconcileRequestAnnotation))
 	other.startDeletion(t)
 	other.awaitBlocked(t, v1alpha1.ReasonTargetUnreachable, "cannot be reached")
+	before := one.generations(t)
+	// What is acknowledged is being worked on, which takes until the operator gives the call up.
+	other.acknowledged(t)
 	one.change(t, func(spec *v1alpha1.VeleroSpec) { spec.Version = newVersion })
+	eventually(t, soon, "Flux is told", func(ctx context.Context) error {
+		release, err := one.helmRelease(ctx, plan.ServerRelease)
+		if err == nil && release.Generation == before.Server {
+			err = errors.New("it is not")
+		}
+		return err
+	})
 	eventually(t, reached, newVersion+" runs", func(ctx context.Context) error {
 		images, err := one.running(ctx)
 		if err == nil && images[0] != serverImage+":"+newVersion {
