@@ -17,20 +17,25 @@ import (
 	"github.com/openmcp-project/service-provider-velero/internal/render"
 )
 
-const aboutRender = `service-provider-velero render -f VELEROS -c PROVIDERCONFIG [--secrets FILE]
+const aboutRender = `service-provider-velero render -f VELEROS -c PROVIDERCONFIG [--secrets FILE] [--diff --kubeconfig PLATFORM]
 
 Prints what the operator would write on the platform cluster, without any cluster: AccessRequests, Secrets, OCIRepositories and
 HelmReleases. Where a Velero would be blocked, it prints the operator's message to the standard error and ends with 1.
 
 The names of OCIRepositories and the annotations of Secrets depend on the UIDs and resource versions of the Secrets that the ProviderConfig
 refers to: with --secrets as kubectl get -o yaml prints them, they are those of the cluster. Kubeconfigs have the names that openMCP's
-ClusterProviders give them; what is in them is not known before access is granted, unless --secrets has it, too.`
+ClusterProviders give them; what is in them is not known before access is granted, unless --secrets has it, too.
+
+With --diff it reads a live platform cluster, writes nothing, and prints for each Velero what the ProviderConfig would change about its
+objects. All Veleros: kubectl get velero -A -o yaml | service-provider-velero render --diff -f - -c edited.yaml`
 
 type renderOptions struct {
 	veleros, configs, secrets []string
 	output                    string
 	showSecrets               bool
 	namespace, providerName   string
+	diff                      bool
+	kubeconfig                string
 }
 
 func (o *renderOptions) register(flags *pflag.FlagSet) {
@@ -39,6 +44,8 @@ func (o *renderOptions) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.secrets, "secrets", nil, "files with the Secrets and ConfigMaps that the ProviderConfig refers to; -: standard input")
 	flags.StringVarP(&o.output, "output", "o", "yaml", "yaml or json")
 	flags.BoolVar(&o.showSecrets, "show-secrets", false, "print what the Secrets hold")
+	flags.BoolVar(&o.diff, "diff", false, "print what would change on a live platform cluster")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "with --diff: kubeconfig of the platform cluster; default: as kubectl finds it")
 	flags.StringVar(&o.namespace, "namespace", "openmcp-system", "the operator's namespace, which Secrets without a namespace are in")
 	flags.StringVar(&o.providerName, "provider-name", "", "name of the ServiceProvider, to choose among several ProviderConfigs")
 }
@@ -51,6 +58,10 @@ func (o *renderOptions) validate() error {
 		return errors.New("render: -c is missing: the file with the ProviderConfig")
 	case !slices.Contains([]string{"yaml", "json"}, o.output):
 		return fmt.Errorf("render: -o %s is neither yaml nor json", o.output)
+	case o.diff && o.output != "yaml":
+		return errors.New("render: --diff prints unified diffs of yaml only")
+	case !o.diff && o.kubeconfig != "":
+		return errors.New("render: --kubeconfig is for --diff; nothing else needs a cluster")
 	}
 	return nil
 }
@@ -80,6 +91,9 @@ func Render(ctx context.Context, args []string, streams Streams) error {
 	all, err := found.hold(options.namespace)
 	if err != nil {
 		return err
+	}
+	if options.diff {
+		return printDiff(ctx, found.veleros, &config.Spec, all, options, streams.Out)
 	}
 	return printRendered(found.veleros, &config.Spec, all, options, streams.Out)
 }

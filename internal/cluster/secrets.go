@@ -68,10 +68,14 @@ func (p *Platform) ApplySecret(ctx context.Context, wanted *corev1.Secret) error
 		}
 		return p.create(ctx, wanted, &corev1.Secret{}, "Secret")
 	}
+	return wrap(p.client.Update(ctx, correctedSecret(&current, wanted)), "update", "Secret", wanted.Name)
+}
+
+func correctedSecret(current, wanted *corev1.Secret) *corev1.Secret {
 	changed := current.DeepCopy()
 	changed.Data = wanted.Data
 	adjustMetadata(changed, wanted)
-	return wrap(p.client.Update(ctx, changed), "update", "Secret", wanted.Name)
+	return changed
 }
 
 // Prune removes what a Velero no longer uses: OCIRepositories and generated Secrets that are not named. The caller names what still runs.
