@@ -21,10 +21,11 @@ const usage = `usage: service-provider-velero COMMAND [flags]
 commands:
   init    install the CRDs and register the API; run by openmcp-operator before run
   run     run the operator
-  render  print what the operator would write for a Velero, without a cluster`
+  render  print what the operator would write for a Velero, without a cluster
+  mirror  list, copy and use the charts and images that a ProviderConfig needs`
 
 // tools are the commands that people run; all of their arguments are their own.
-var tools = map[string]func(context.Context, []string, cli.Streams) error{"render": cli.Render}
+var tools = map[string]func(context.Context, []string, cli.Streams) error{"render": cli.Render, "mirror": cli.Mirror}
 
 func main() {
 	if err := command(os.Args[1:]); err != nil {
