@@ -24,13 +24,16 @@ var dockerHub = []string{"docker.io", name.DefaultRegistry}
 // NewLayout takes the place of a mirror: HOST[:PORT][/PATH].
 func NewLayout(place string, scoped bool) (Layout, error) {
 	place = strings.TrimSuffix(strings.TrimPrefix(place, chartScheme), "/")
+	if strings.Contains(place, "://") {
+		return Layout{}, fmt.Errorf("%q is not HOST[:PORT][/PATH]", place)
+	}
 	host, path, _ := strings.Cut(place, "/")
 	registry, err := name.NewRegistry(host, name.StrictValidation)
 	if err != nil {
 		return Layout{}, fmt.Errorf("%q does not begin with the host of a registry: %w", place, err)
 	}
 	// Without a dot or a port, the first part of a reference is not taken for a host.
-	probe, err := name.NewRepository(host + "/" + strings.TrimPrefix(path+"/x", "/"))
+	probe, err := name.NewRepository(host + "/" + strings.TrimPrefix(path+"/velero", "/"))
 	if err != nil {
 		return Layout{}, fmt.Errorf("%q is not HOST[:PORT][/PATH]: %w", place, err)
 	}
