@@ -116,14 +116,7 @@ func (r *run) artifact(ctx context.Context, place place) (Result, error) {
 	if err != nil {
 		return result, err
 	}
-	found, err := r.from.puller.Get(ctx, source)
-	if err != nil {
-		return result, err
-	}
-	if len(r.Platforms) > 0 && place.Digest != "" && found.MediaType.IsIndex() {
-		return result, errors.New("it is pinned to the digest of all its platforms, so none can be left out")
-	}
-	wanted, err := contentOf(found, r.Platforms)
+	wanted, err := r.wanted(ctx, source)
 	if err != nil {
 		return result, err
 	}
@@ -141,6 +134,18 @@ func (r *run) artifact(ctx context.Context, place place) (Result, error) {
 	}
 	result.Attached, result.Added, err = r.attachments(ctx, source.Context(), target.Context(), digests)
 	return result, err
+}
+
+// wanted is what is copied of what a reference leads to.
+func (r *run) wanted(ctx context.Context, source name.Reference) (content, error) {
+	found, err := r.from.puller.Get(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	if _, pinned := source.(name.Digest); pinned && len(r.Platforms) > 0 && found.MediaType.IsIndex() {
+		return nil, errors.New("it is pinned to the digest of all its platforms, so none can be left out")
+	}
+	return contentOf(found, r.Platforms)
 }
 
 // push writes a manifest and all that it consists of, unless the target has it. The library reads every blob with its digest checked, writes

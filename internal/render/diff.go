@@ -17,11 +17,11 @@ func Diff(kind string, before, after client.Object, showSecrets bool) (string, e
 			name = kind + " " + object.GetName()
 		}
 	}
-	texts, err := comparable(kind, before, after, showSecrets)
+	sides, err := texts(kind, before, after, showSecrets)
 	if err != nil {
 		return "", err
 	}
-	return udiff.Unified(label("before", name, before), label("after", name, after), texts[0], texts[1]), nil
+	return udiff.Unified(label("before", name, before), label("after", name, after), sides[0], sides[1]), nil
 }
 
 func label(when, name string, object client.Object) string {
@@ -31,9 +31,9 @@ func label(when, name string, object client.Object) string {
 	return when + " " + name
 }
 
-// comparable are both manifests as text. A masked value that changes says so, since its size may be the same.
-func comparable(kind string, before, after client.Object, showSecrets bool) ([2]string, error) {
-	var texts [2]string
+// texts are both manifests as text. A masked value that changes says so, since its size may be the same.
+func texts(kind string, before, after client.Object, showSecrets bool) ([2]string, error) {
+	var both [2]string
 	var data [2]map[string]string
 	for i, object := range []client.Object{before, after} {
 		if object == nil {
@@ -41,7 +41,7 @@ func comparable(kind string, before, after client.Object, showSecrets bool) ([2]
 		}
 		manifest, err := Manifest(object, true)
 		if err != nil {
-			return texts, err
+			return both, err
 		}
 		manifest["kind"] = kind
 		if kind == "Secret" && !showSecrets {
@@ -54,11 +54,11 @@ func comparable(kind string, before, after client.Object, showSecrets bool) ([2]
 		}
 		text, err := YAML(clean(manifest))
 		if err != nil {
-			return texts, err
+			return both, err
 		}
-		texts[i] = string(text) + "\n"
+		both[i] = string(text) + "\n"
 	}
-	return texts, nil
+	return both, nil
 }
 
 func markChanges(manifest map[string]any, before, after map[string]string) {
