@@ -84,8 +84,8 @@ func (s *Schemas) Admit(ctx context.Context, object *unstructured.Unstructured) 
 	}
 	unstructured.RemoveNestedField(object.Object, "status")
 	if unknown := unknownFields(object, known.structural); len(unknown) > 0 {
-		return apierrors.NewBadRequest(fmt.Sprintf("%s %q in version %q cannot be handled as a %s: strict decoding error: %s",
-			gvk.Kind, object.GetName(), gvk.Version, gvk.Kind, strings.Join(unknown, ", ")))
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: strict decoding error: %s",
+			gvk.Kind, gvk.Version, gvk.Kind, strings.Join(unknown, ", ")))
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(object.Object, known.structural)
 	defaulting.Default(object.Object, known.structural)

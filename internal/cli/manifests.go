@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -131,7 +132,12 @@ func (m *manifests) add(ctx context.Context, schemas *admission.Schemas, object 
 	if object.GetKind() == "Velero" && object.GetNamespace() == "" {
 		object.SetNamespace(corev1.NamespaceDefault)
 	}
-	if err := schemas.Admit(ctx, object); err != nil {
+	err := schemas.Admit(ctx, object)
+	if apierrors.IsBadRequest(err) {
+		// Unlike that of an invalid object, this message of the API server does not name it.
+		return fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	if err != nil {
 		return err
 	}
 	if object.GetKind() == "Velero" {
