@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -36,13 +35,54 @@ func TestReleasesHoldOnlyTheKindsFluxMayWrite(t *testing.T) {
 	}
 }
 
-func TestMonitoringIsOptIn(t *testing.T) {
+var monitoringServed = []string{"--api-versions", "monitoring.coreos.com/v1/ServiceMonitor,monitoring.coreos.com/v1/PrometheusRule"}
+
+func TestMonitoringIsCreatedWhereItIsWantedAndServed(t *testing.T) {
 	h := newHelm(t)
-	for _, o := range h.mustRender(t, release{chart: server, values: []string{minimalValues(server)}}) {
-		if strings.HasPrefix(o["apiVersion"].(string), "monitoring") {
-			t.Errorf("%s without being asked for", o.kind())
+	const wanted = "metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}"
+	for name, test := range map[string]struct {
+		values string
+		flags  []string
+		want   string
+	}{
+		"wanted and served": {wanted, monitoringServed, "PrometheusRule ServiceMonitor"},
+		"not wanted":        {"{}", monitoringServed, ""},
+		"not served":        {wanted, nil, ""},
+		"one is served":     {wanted, []string{"--api-versions", "monitoring.coreos.com/v1/PrometheusRule"}, "PrometheusRule"},
+		"one is wanted":     {"metrics: {serviceMonitor: {enabled: true}}", monitoringServed, "ServiceMonitor"},
+	} {
+		r := overlay(t, server, test.values)
+		r.flags = test.flags
+		var got []string
+		for _, o := range h.mustRender(t, r) {
+			if strings.HasPrefix(o["apiVersion"].(string), "monitoring") {
+				got = append(got, o.kind())
+			}
+		}
+		if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+func TestAlertsWatchTheirOwnNamespace(t *testing.T) {
+	h := newHelm(t)
+	r := overlay(t, server, "metrics: {rules: {enabled: true, maxBackupAgeSeconds: 7200000}}")
+	r.flags = monitoringServed
+	for _, o := range h.mustRender(t, r) {
+		if o.kind() != "PrometheusRule" {
+			continue
+		}
+		text := o.text(t)
+		if strings.Count(text, `"expr":`) != 6 || strings.Count(text, `{namespace=\"velero--3f2a\"`) != 6 || !strings.Contains(text, "> 7200000") {
+			t.Errorf("rules %s", text)
+		}
+		if strings.Contains(text, "VeleroDown") {
+			t.Error("without a ServiceMonitor, nobody writes the metric of VeleroDown")
+		}
+		return
+	}
+	t.Error("no PrometheusRule")
 }
 
 func TestLabelsAreValid(t *testing.T) {
@@ -120,62 +160,5 @@ func TestPlaceholderIsCreatedWhereDeploymentsAreServed(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: placeholder %v", name, got)
 		}
-	}
-}
-
-func TestNetworkPolicyLetsVeleroReachItsControlPlane(t *testing.T) {
-	h := newHelm(t)
-	private := "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7"
-	for url, want := range map[string]struct {
-		cidrs string
-		port  int
-	}{
-		"https://172.18.0.5:6443":          {"172.18.0.5/32", 6443},
-		"https://172.18.0.5":               {"172.18.0.5/32", 443},
-		"http://127.0.0.1/base":            {"127.0.0.1/32", 80},
-		"https://[fd00::1]:6443":           {"fd00::1/128", 6443},
-		"https://[fd00::1]/base":           {"fd00::1/128", 443},
-		"https://mcp-control-plane:6443":   {private, 6443},
-		"https://api.ns.svc/clusters/root": {private, 443},
-		"https://api.mcp.example.com:6443": {"", 0}, // public, like everything the rule before allows
-	} {
-		config := `kubeconfig: '{clusters: [{cluster: {server: "` + url + `"}}], users: [{user: {tokenFile: /var/run/secrets/velero/control-plane/token}}]}'`
-		policy := find[networkingv1.NetworkPolicy](t, h.mustRender(t, overlay(t, server, config)), "NetworkPolicy", "velero")
-		cidrs, port := controlPlaneRule(policy)
-		if cidrs != want.cidrs || port != want.port {
-			t.Errorf("%s: %q port %d, want %q port %d", url, cidrs, port, want.cidrs, want.port)
-		}
-	}
-}
-
-// controlPlaneRule is what the policy allows beyond DNS and public addresses.
-func controlPlaneRule(policy networkingv1.NetworkPolicy) (cidrs string, port int) {
-	if len(policy.Spec.Egress) < 3 {
-		return "", 0
-	}
-	rule := policy.Spec.Egress[2]
-	var blocks []string
-	for _, peer := range rule.To {
-		blocks = append(blocks, peer.IPBlock.CIDR)
-	}
-	return strings.Join(blocks, " "), rule.Ports[0].Port.IntValue()
-}
-
-func TestNetworkPolicyKeepsVeleroFromTheInside(t *testing.T) {
-	h := newHelm(t)
-	policy := find[networkingv1.NetworkPolicy](t, h.mustRender(t, release{chart: server, values: []string{minimalValues(server)}}), "NetworkPolicy", "velero")
-	public := policy.Spec.Egress[1]
-	if len(public.Ports) != 0 || len(public.To) != 2 {
-		t.Fatalf("the rule for public addresses is %+v", public)
-	}
-	want := []string{"169.254.0.0/16", "168.63.129.16/32", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"}
-	if diff := cmp.Diff(want, public.To[0].IPBlock.Except); diff != "" {
-		t.Errorf("IPv4 (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"fe80::/10", "fc00::/7"}, public.To[1].IPBlock.Except); diff != "" {
-		t.Errorf("IPv6 (-want +got):\n%s", diff)
-	}
-	if in := policy.Spec.Ingress; len(in) != 1 || len(in[0].Ports) != 1 || in[0].Ports[0].Port.IntValue() != 8085 {
-		t.Errorf("ingress %+v, want the metrics port only", in)
 	}
 }

@@ -14,25 +14,30 @@ func podTemplate(t *testing.T, h helm, r release) corev1.PodTemplateSpec {
 	return find[appsv1.Deployment](t, h.mustRender(t, r), "Deployment", "velero").Spec.Template
 }
 
-const otherKubeconfig = `
+// The cluster of the minimal release, under other names.
+const renamedKubeconfig = `
 kubeconfig: |
-  clusters: [{name: mcp, cluster: {server: "https://10.1.2.3:443"}}]
-  users: [{name: velero, user: {tokenFile: /var/run/secrets/velero/control-plane/token}}]
+  clusters: [{name: a, cluster: {server: "https://api.mcp.example.com:6443"}}]
+  contexts: [{name: b, context: {cluster: a, user: c}}]
+  current-context: b
+  users: [{name: c, user: {tokenFile: /var/run/secrets/velero/control-plane/token}}]
 `
 
 func TestVeleroIsNotRestartedBy(t *testing.T) {
 	h := newHelm(t)
+	monitored := overlay(t, server, "metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}")
+	monitored.flags = monitoringServed
 	bumped := release{chart: server, version: "0.2.0+0123456789ab", values: []string{minimalValues(server)}}
 	changes := map[string]release{
-		"a renewed token":            overlay(t, server, "token: another"),
-		"another kubeconfig":         overlay(t, server, otherKubeconfig),
-		"another chart version":      bumped,
-		"a pull secret's content":    overlay(t, server, `pullSecrets: [{name: a, type: kubernetes.io/dockercfg, data: {.dockercfg: e30=}}]`),
-		"a CA bundle that comes":     overlay(t, server, "caBundle: PEM"),
-		"metrics switched off":       overlay(t, server, "metrics: {service: {enabled: false}}"),
-		"monitoring switched on":     overlay(t, server, "metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}"),
-		"the NetworkPolicy":          overlay(t, server, "networkPolicy: {enabled: false}"),
-		"the identity's annotations": overlay(t, server, "serviceAccount: {annotations: {a: b}}"),
+		"a renewed token":                 overlay(t, server, "token: another"),
+		"a kubeconfig that says the same": overlay(t, server, renamedKubeconfig),
+		"another chart version":           bumped,
+		"a pull secret's content":         overlay(t, server, `pullSecrets: [{name: a, type: kubernetes.io/dockercfg, data: {.dockercfg: e30=}}]`),
+		"a CA bundle that comes":          overlay(t, server, "caBundle: PEM"),
+		"metrics switched off":            overlay(t, server, "metrics: {service: {enabled: false}}"),
+		"monitoring switched on":          monitored,
+		"the NetworkPolicy":               overlay(t, server, "networkPolicy: {enabled: false}"),
+		"the identity's annotations":      overlay(t, server, "serviceAccount: {annotations: {a: b}}"),
 	}
 	want := podTemplate(t, h, release{chart: server, values: []string{minimalValues(server)}})
 	for name, change := range changes {
@@ -52,6 +57,9 @@ func TestVeleroIsRestartedBy(t *testing.T) {
 		"another image":       overlay(t, server, "image: velero/velero:v1.18.3"),
 		"another plugin":      overlay(t, server, "plugins: [{name: gcp, image: g:v1}]"),
 		"another pull secret": overlay(t, server, "imagePullSecrets: [{name: a}]"),
+		// Both are read once: with the old ones, Velero would stay ready and reach nothing.
+		"another address":   overlay(t, server, kubeconfigValue(`server: "https://api.mcp.example.com:443"`)),
+		"another authority": overlay(t, server, kubeconfigValue(`server: "https://api.mcp.example.com:6443", certificate-authority-data: YQ==`)),
 	}
 	before := podTemplate(t, h, release{chart: server, values: []string{minimalValues(server)}})
 	for name, change := range changes {
@@ -92,7 +100,9 @@ func TestSelectorHoldsNothingThatChanges(t *testing.T) {
 func TestGoMemoryLimitIsBelowTheContainersLimit(t *testing.T) {
 	h := newHelm(t)
 	for limit, want := range map[string]string{
-		"1Gi": "819MiB", "512Mi": "409MiB", "4Gi": "3276MiB", "1500M": "", "1.5Gi": "", "1073741824": "",
+		"1Gi": "819MiB", "512Mi": "409MiB", "4Gi": "3276MiB", "1500M": "1144MiB", "1.5Gi": "1228MiB", "1e9": "762MiB",
+		"1073741824": "819MiB", "'1073741824'": "819MiB", "'1e9'": "762MiB", "1048576Ki": "819MiB", "1073741824000m": "819MiB", "0.5Ti": "419430MiB",
+		"1000": "", "null": "",
 	} {
 		pod := podTemplate(t, h, overlay(t, server, "resources: {limits: {memory: "+limit+"}}"))
 		if got := env(pod.Spec.Containers[0])["GOMEMLIMIT"]; got != want {

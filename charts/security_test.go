@@ -124,6 +124,7 @@ proxy: {http: "http://u:%[3]s@p:1", https: "http://u:%[3]s@p:2"}
 caBundle: PEM
 metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}
 `, canaryToken, canaryPull, canaryPassword))
+	r.flags = monitoringServed
 	inSecrets := 0
 	for _, o := range h.mustRender(t, r) {
 		for _, canary := range []string{canaryToken, encode(canaryToken), canaryPull, canaryPassword} {
@@ -151,10 +152,15 @@ func TestRefusalsNeverQuoteSecretValues(t *testing.T) {
 		"kubeconfig: {CANARY: CANARY}",
 		"kubeconfig: [CANARY]",
 		"kubeconfig: 'users: CANARY'",
-		"kubeconfig: '{users: [CANARY], clusters: [CANARY]}'",
-		"kubeconfig: '{users: [{user: CANARY}], clusters: [{cluster: CANARY}]}'",
-		"kubeconfig: '{users: [{user: {token: CANARY}}], clusters: [{cluster: {server: CANARY}}]}'",
-		"kubeconfig: '{users: [{user: {tokenFile: /var/run/secrets/velero/control-plane/token}}], clusters: [{cluster: {server: \"https://CANARY@x:y\"}}]}'",
+		"kubeconfig: '{users: [CANARY], clusters: [CANARY], contexts: [CANARY]}'",
+		"kubeconfig: '{users: [{name: CANARY, user: CANARY}], clusters: [{name: CANARY, cluster: CANARY}], contexts: [{name: CANARY, context: {user: CANARY}}], current-context: CANARY}'",
+		"kubeconfig: '{users: [], clusters: [], contexts: [{name: {CANARY: CANARY}, context: CANARY}], current-context: [CANARY]}'",
+		strings.Replace(kubeconfigValue("server: \"https://a\""), "tokenFile: ", "token: CANARY, tokenFile: ", 1),
+		strings.Replace(kubeconfigValue("server: \"https://a\""), "tokenFile: ", "client-key-data: CANARY, tokenFile: ", 1),
+		kubeconfigValue("server: \"https://CANARY@x:y\""),
+		kubeconfigValue("server: {CANARY: CANARY}"),
+		kubeconfigValue("server: \"https://a:b/CANARY\""),
+		kubeconfigValue("server: \"https://a\", certificate-authority: CANARY"),
 		"token: [CANARY]",
 		"token: {a: CANARY}",
 		"pullSecrets: CANARY",
@@ -179,7 +185,9 @@ func TestValuesAreNeverEvaluated(t *testing.T) {
 token: 'PAYLOAD'
 caBundle: 'PAYLOAD'
 priorityClassName: 'PAYLOAD'
-server: {extraArgs: ['--a=PAYLOAD']}
+runtimeClassName: 'PAYLOAD'
+topologySpreadConstraints: [{topologyKey: 'PAYLOAD'}]
+server: {extraArgs: ['--vmodule=PAYLOAD']}
 extraEnv: [{name: A, value: 'PAYLOAD'}]
 podLabels: {a: 'PAYLOAD'}
 podAnnotations: {a: 'PAYLOAD'}
@@ -190,11 +198,12 @@ serviceAccount: {annotations: {a: 'PAYLOAD'}}
 metrics: {service: {annotations: {a: 'PAYLOAD'}}, serviceMonitor: {enabled: true, labels: {a: 'PAYLOAD'}}, rules: {enabled: true, labels: {a: 'PAYLOAD'}}}
 networkPolicy: {metricsFrom: [{a: 'PAYLOAD'}], extraEgress: [{a: 'PAYLOAD'}], dns: {to: [{a: 'PAYLOAD'}]}}
 `, "PAYLOAD", payload))
+	r.flags = monitoringServed
 	literal := 0
 	for _, o := range h.mustRender(t, r) {
 		literal += strings.Count(o.text(t), strings.ReplaceAll(payload, `"`, `\"`)) + strings.Count(o.text(t), encode(payload))
 	}
-	if literal != 17 {
-		t.Errorf("%d payloads came out as they went in, want 17", literal)
+	if literal != 19 {
+		t.Errorf("%d payloads came out as they went in, want 19", literal)
 	}
 }

@@ -43,8 +43,10 @@ const (
 	ReasonCABundleInvalid = "CABundleInvalid"
 	// ReasonValuesInvalid: the extra chart values of the ProviderConfig cannot be used.
 	ReasonValuesInvalid = "ValuesInvalid"
-	// ReasonNameConflict: an object that this Velero needs already exists and belongs to somebody else.
+	// ReasonNameConflict: an object that this Velero needs already exists, and its labels do not prove that it is ours.
 	ReasonNameConflict = "NameConflict"
+	// ReasonPlatformRefuses: the platform cluster does not let the operator write what this Velero needs.
+	ReasonPlatformRefuses = "PlatformRefuses"
 
 	// ReasonControlPlaneNotFound: there is no control plane of this name and namespace.
 	ReasonControlPlaneNotFound = "ControlPlaneNotFound"
@@ -83,7 +85,7 @@ const (
 	ReasonUpgradeFailed = "UpgradeFailed"
 	// ReasonStalled: Flux gave up.
 	ReasonStalled = "Stalled"
-	// ReasonSuspended: a platform operator suspended the release.
+	// ReasonSuspended: a platform operator suspended the release or the source of its chart.
 	ReasonSuspended = "Suspended"
 	// ReasonTargetUnreachable: Flux cannot reach the cluster, so the state is not known.
 	ReasonTargetUnreachable = "TargetUnreachable"

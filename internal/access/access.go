@@ -6,6 +6,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,9 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/openmcp-project/controller-utils/pkg/logging"
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
 	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
 	"github.com/openmcp-project/openmcp-operator/lib/clusteraccess/advanced"
@@ -50,20 +49,12 @@ type Permissions struct {
 type Access struct {
 	client   client.Client
 	reader   client.Reader
-	requests map[string]advanced.ClusterAccessReconciler
+	requests map[string]advanced.ClusterRegistration
 }
 
 // New takes a client that reads from caches, and a reader that does not, both of the platform cluster.
 func New(platform client.Client, uncached client.Reader, permissions Permissions) *Access {
-	access := &Access{client: platform, reader: uncached, requests: map[string]advanced.ClusterAccessReconciler{}}
-	for id, registration := range registrations(permissions) {
-		// One library reconciler for each request: a single one would hold back every request until the workload cluster is there, in an
-		// order that changes from run to run.
-		access.requests[id] = advanced.NewClusterAccessReconciler(platform, plan.ProviderName).
-			Register(registration).
-			WithManagedLabels(managedLabels)
-	}
-	return access
+	return &Access{client: platform, reader: uncached, requests: registrations(permissions)}
 }
 
 // Outcome is what Ensure found: Grants when Waiting is nil.
@@ -132,16 +123,22 @@ func (a *Access) controlPlane(ctx context.Context, velero types.NamespacedName, 
 	return nil, nil
 }
 
-// request ensures one AccessRequest and says what it grants. A request of our name that is not ours is reported, never adopted.
+// request ensures one AccessRequest and says what it grants. A request of our name that is not ours is reported, never adopted; one that was
+// relabelled is as it should be the next time.
 func (a *Access) request(ctx context.Context, velero types.NamespacedName, names plan.Names, id string) (plan.Grant, *Waiting, error) {
-	// The library asks to be called again after a while; the watch on its requests does that better. It also logs every call.
-	quiet := logging.NewContext(ctx, logging.Discard())
-	if _, err := a.requests[id].Reconcile(quiet, reconcile.Request{NamespacedName: velero}); err != nil {
-		if a.foreign(ctx, requestKey(velero, names, id), names) {
-			return plan.Grant{}, &Waiting{Failed: true, Reason: v1alpha1.ReasonNameConflict, Message: fmt.Sprintf(
-				"a request for access to the %s exists already and belongs to somebody else; a platform operator must remove it", subject(id))}, nil
+	written, err := a.write(ctx, velero, id)
+	if err != nil {
+		foreign, failed := a.relabel(ctx, velero, names, id)
+		if foreign {
+			return plan.Grant{}, conflict(id), nil
 		}
-		return plan.Grant{}, nil, fmt.Errorf("request access %q: %w", id, err)
+		return plan.Grant{}, nil, fmt.Errorf("request access %q: %w", id, errors.Join(err, failed))
+	}
+	if written != nil {
+		// What the cache has may still be the request of before, with its grant.
+		if waiting := judge(written, id); waiting != nil {
+			return plan.Grant{}, waiting, nil
+		}
 	}
 	grant, waiting, err := a.grant(ctx, velero, names, id)
 	if waiting != nil && waiting.Reason == v1alpha1.ReasonWaitingForConfiguration {
@@ -149,17 +146,6 @@ func (a *Access) request(ctx context.Context, velero types.NamespacedName, names
 		waiting = pending(id)
 	}
 	return grant, waiting, err
-}
-
-// foreign says whether one of the objects that a request consists of belongs to somebody else. It is asked past the cache, which holds only
-// ours, when the library failed.
-func (a *Access) foreign(ctx context.Context, key types.NamespacedName, names plan.Names) bool {
-	for _, object := range []client.Object{&clustersv1alpha1.AccessRequest{}, &clustersv1alpha1.ClusterRequest{}} {
-		if err := a.reader.Get(ctx, key, object); err == nil && object.GetLabels()[plan.InstanceLabel] != names.Instance {
-			return true
-		}
-	}
-	return false
 }
 
 // grant says what a request grants.
@@ -201,6 +187,12 @@ func judge(request *clustersv1alpha1.AccessRequest, id string) *Waiting {
 		return pending(id)
 	}
 	return nil
+}
+
+func conflict(id string) *Waiting {
+	return &Waiting{Failed: true, Reason: v1alpha1.ReasonNameConflict, Message: fmt.Sprintf(
+		"a request for access to the %s exists already and does not have the labels of this Velero; a platform operator must give it back its label %s if somebody changed that, and else remove it",
+		subject(id), plan.InstanceLabel)}
 }
 
 func pending(id string) *Waiting {

@@ -11,6 +11,7 @@ import (
 
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
 	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
+	openmcpconst "github.com/openmcp-project/openmcp-operator/api/constants"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
@@ -88,6 +89,42 @@ func TestGuarded(t *testing.T) {
 	secret.Labels[plan.InstanceLabel] = "another"
 	if !guarded(secret, names) || secret.Labels[plan.InstanceLabel] != names.Instance {
 		t.Error("a label that was changed stays changed")
+	}
+}
+
+// TestOurs: what cannot be proven is not ours.
+func TestOurs(t *testing.T) {
+	names, err := plan.NamesOf(types.NamespacedName{Namespace: "default", Name: "test-mcp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		change func(labels map[string]string)
+		want   bool
+	}{
+		"AsCreated":       {func(map[string]string) {}, true},
+		"OnlyInstance":    {func(labels map[string]string) { clear(labels); labels[plan.InstanceLabel] = names.Instance }, true},
+		"WithoutInstance": {func(labels map[string]string) { delete(labels, plan.InstanceLabel) }, true},
+		"AnotherInstance": {func(labels map[string]string) { labels[plan.InstanceLabel] = "another" }, false},
+		"NoLabels":        {func(labels map[string]string) { clear(labels) }, false},
+		"OfAnotherManager": {func(labels map[string]string) {
+			delete(labels, plan.InstanceLabel)
+			labels[openmcpconst.ManagedByLabel] = "another"
+		}, false},
+		"OfAnotherTenant": {func(labels map[string]string) {
+			delete(labels, plan.InstanceLabel)
+			labels[openmcpconst.OnboardingNameLabel] = "another"
+		}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			request := &clustersv1alpha1.AccessRequest{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels()}}
+			request.Labels[openmcpconst.ManagedByLabel] = plan.ProviderName
+			test.change(request.Labels)
+			if got := ours(request, names); got != test.want {
+				t.Errorf("ours: %t, want %t", got, test.want)
+			}
+		})
 	}
 }
 

@@ -68,7 +68,7 @@ func (a *Access) remove(ctx context.Context, key types.NamespacedName, names pla
 	if err := a.reader.Get(ctx, key, request); err != nil {
 		return client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
 	}
-	if request.GetLabels()[plan.InstanceLabel] != names.Instance {
+	if !ours(request, names) {
 		// Not ours; it was never adopted.
 		return true, nil
 	}

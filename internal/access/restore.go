@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
 
@@ -52,7 +51,7 @@ func (a *Access) again(ctx context.Context, velero types.NamespacedName, names p
 	if deleted {
 		_, err = a.remove(ctx, requestKey(velero, names, id), names, &clustersv1alpha1.AccessRequest{})
 	} else {
-		_, err = a.requests[id].Reconcile(ctx, reconcile.Request{NamespacedName: velero})
+		_, err = a.write(ctx, velero, id)
 	}
 	if err != nil {
 		return fmt.Errorf("restore access %q: %w", id, err)

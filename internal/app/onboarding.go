@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -59,14 +61,41 @@ func requestOnboarding(ctx context.Context, platform client.Client, name string,
 	return &onboarding{cluster: cluster, secret: types.NamespacedName{Namespace: request.Namespace, Name: request.Status.SecretRef.Name}}, nil
 }
 
-// renewedToken authenticates every request with the newest token, so that a process outlives the token that it started with.
+// errOtherAccess: access to the onboarding cluster changed in a way that the running clients cannot take over.
+var errOtherAccess = errors.New("the access to the onboarding cluster has another server, certificate authority or kind of credentials now; it is taken over with a restart")
+
+// renewedToken authenticates every request with the newest token, so that a process outlives the token that it started with. What else a
+// kubeconfig says is taken over by another process only.
 type renewedToken struct {
 	current atomic.Pointer[string]
+	started connection
 }
+
+// connection is what a client is built from for good.
+type connection struct {
+	host, path         string
+	tls                rest.TLSClientConfig
+	username, password string
+	token              bool
+}
+
+func connectionOf(config *rest.Config) connection {
+	return connection{
+		host: config.Host, path: config.APIPath, tls: config.TLSClientConfig,
+		username: config.Username, password: config.Password, token: config.BearerToken != "",
+	}
+}
+
+// usable says whether there is anything to authenticate with.
+func (c connection) usable() bool { return c.token || c.username != "" || len(c.tls.CertData) > 0 }
 
 // use takes the token out of a configuration and has its requests carry the newest one instead.
 func (t *renewedToken) use(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
+	t.started = connectionOf(config)
+	if !t.started.token {
+		return config
+	}
 	t.current.Store(new(config.BearerToken))
 	config.BearerToken = ""
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -84,14 +113,19 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// follow reads the token again whenever the Secret of the access changes, on every replica.
-func (t *renewedToken) follow(mgr ctrl.Manager, secret types.NamespacedName) error {
+// follow reads the token again whenever the Secret of the access changes, on every replica, and stops the process that cannot use what it reads.
+func (t *renewedToken) follow(mgr ctrl.Manager, secret types.NamespacedName, stop context.CancelCauseFunc) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("onboarding-token").
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
 		WatchesRawSource(secretSource(mgr.GetCache(), secret)).
 		Complete(reconcile.Func(func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-			return ctrl.Result{}, t.read(ctx, mgr.GetAPIReader(), secret)
+			err := t.read(ctx, mgr.GetAPIReader(), secret)
+			if errors.Is(err, errOtherAccess) {
+				stop(err)
+				return ctrl.Result{}, nil
+			}
+			return ctrl.Result{}, err
 		}))
 }
 
@@ -106,8 +140,11 @@ func (t *renewedToken) read(ctx context.Context, reader client.Reader, key types
 		return fmt.Errorf("read the access to the onboarding cluster: %w", err)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[clustersv1alpha1.SecretKeyKubeconfig])
-	if err != nil || config.BearerToken == "" {
-		return fmt.Errorf("use the renewed access to the onboarding cluster: the kubeconfig cannot be parsed or has no token")
+	if err != nil || !connectionOf(config).usable() {
+		return errors.New("use the renewed access to the onboarding cluster: the kubeconfig cannot be parsed or has no credentials")
+	}
+	if !reflect.DeepEqual(connectionOf(config), t.started) {
+		return errOtherAccess
 	}
 	t.current.Store(&config.BearerToken)
 	return nil

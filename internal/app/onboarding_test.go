@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
@@ -54,9 +55,33 @@ func (r secretReader) Get(_ context.Context, _ client.ObjectKey, object client.O
 	return r.err
 }
 
+const onboardingServer = "https://onboarding.example"
+
 func kubeconfigWith(token string) string {
+	return kubeconfigOf("server: '"+onboardingServer+"'", "token: '"+token+"'")
+}
+
+// kubeconfigOf has the given keys of a cluster and of a user.
+func kubeconfigOf(cluster, user string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
-		"clusters: [{name: c, cluster: {server: 'https://onboarding.example'}}]\nusers: [{name: u, user: {token: '" + token + "'}}]\n"
+		"clusters: [{name: c, cluster: {" + cluster + "}}]\nusers: [{name: u, user: {" + user + "}}]\n"
+}
+
+// tokenOf is a renewedToken of a process that started with the configuration, whose requests go to the server.
+func tokenOf(t *testing.T, server *witness, kubeconfig string) (*renewedToken, *http.Client) {
+	t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(kubeconfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := &renewedToken{}
+	used := token.use(tuned(config))
+	used.Host, used.TLSClientConfig = server.URL, rest.TLSClientConfig{}
+	connected, err := rest.HTTPClientFor(used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token, connected
 }
 
 var tokenSecret = types.NamespacedName{Namespace: "openmcp-system", Name: "onboarding.kubeconfig"}
@@ -72,12 +97,8 @@ func call(t *testing.T, connected *http.Client, url string) {
 }
 
 func TestEachRequestHasTheNewestToken(t *testing.T) {
-	server, token := newWitness(t), &renewedToken{}
-	given := &rest.Config{Host: server.URL, BearerToken: "first"}
-	connected, err := rest.HTTPClientFor(token.use(given))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := newWitness(t)
+	token, connected := tokenOf(t, server, kubeconfigWith("first"))
 	call(t, connected, server.URL)
 	if got := server.last(); got != "Bearer first" {
 		t.Errorf("before the renewal: %q", got)
@@ -91,8 +112,58 @@ func TestEachRequestHasTheNewestToken(t *testing.T) {
 			t.Errorf("after the renewal to %s: %q", renewed, got)
 		}
 	}
+}
+
+func TestTheGivenConfigurationIsNotChanged(t *testing.T) {
+	given := &rest.Config{Host: onboardingServer, BearerToken: "first"}
+	new(renewedToken).use(given)
 	if given.BearerToken != "first" || given.WrapTransport != nil {
 		t.Error("the configuration that was given is changed")
+	}
+}
+
+// TestOtherAccess: what a running process cannot take over ends it, and says why without quoting anything.
+func TestOtherAccess(t *testing.T) {
+	const server, token = "server: '" + onboardingServer + "'", "token: s3cr3t"
+	withCA := server + ", certificate-authority-data: 'b25l'"
+	tests := map[string]struct {
+		before, after string
+		ends          bool
+	}{
+		"Same":              {kubeconfigOf(withCA, token), kubeconfigOf(withCA, token), false},
+		"AnotherToken":      {kubeconfigOf(withCA, token), kubeconfigOf(withCA, "token: s3cr3t-2"), false},
+		"AnotherNames":      {kubeconfigOf(withCA, token), strings.ReplaceAll(kubeconfigOf(withCA, token), "name: c", "name: c,  namespace: other"), false},
+		"AnotherServer":     {kubeconfigOf(withCA, token), kubeconfigOf(strings.ReplaceAll(withCA, "onboarding.", "s3cr3t."), token), true},
+		"AnotherCA":         {kubeconfigOf(withCA, token), kubeconfigOf(server+", certificate-authority-data: 'dHdv'", token), true},
+		"NoCA":              {kubeconfigOf(withCA, token), kubeconfigOf(server, token), true},
+		"Unverified":        {kubeconfigOf(server, token), kubeconfigOf(server+", insecure-skip-tls-verify: true", token), true},
+		"AnotherServerName": {kubeconfigOf(server, token), kubeconfigOf(server+", tls-server-name: s3cr3t.example", token), true},
+		"CertificateNow":    {kubeconfigOf(withCA, token), kubeconfigOf(withCA, "client-certificate-data: 'b25l', client-key-data: 'b25l'"), true},
+		"TokenNow":          {kubeconfigOf(withCA, "client-certificate-data: 'b25l', client-key-data: 'b25l'"), kubeconfigOf(withCA, token), true},
+		"AnotherCertificate": {
+			kubeconfigOf(withCA, "client-certificate-data: 'b25l', client-key-data: 'b25l'"),
+			kubeconfigOf(withCA, "client-certificate-data: 'dHdv', client-key-data: 'dHdv'"), true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			subject, _ := tokenOf(t, newWitness(t), test.before)
+			err := subject.read(t.Context(), secretReader{kubeconfig: test.after}, tokenSecret)
+			if errors.Is(err, errOtherAccess) != test.ends || err != nil && !test.ends {
+				t.Fatalf("error %v", err)
+			}
+			if err != nil && strings.Contains(err.Error(), "s3cr3t") {
+				t.Errorf("the error quotes the kubeconfig: %v", err)
+			}
+		})
+	}
+}
+
+// TestCertificatesGoAsTheyAre: without a token there is none to send.
+func TestCertificatesGoAsTheyAre(t *testing.T) {
+	config := new(renewedToken).use(&rest.Config{Host: onboardingServer, TLSClientConfig: rest.TLSClientConfig{CertData: []byte("one")}})
+	if config.WrapTransport != nil {
+		t.Error("a token is added")
 	}
 }
 
@@ -109,12 +180,9 @@ func TestTokenSurvivesWhatCannotBeRead(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			server, token := newWitness(t), &renewedToken{}
-			connected, err := rest.HTTPClientFor(token.use(&rest.Config{Host: server.URL, BearerToken: "works"}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = token.read(t.Context(), test.reader, tokenSecret)
+			server := newWitness(t)
+			token, connected := tokenOf(t, server, kubeconfigWith("works"))
+			err := token.read(t.Context(), test.reader, tokenSecret)
 			if (err != nil) != test.fails {
 				t.Errorf("error %v", err)
 			}
@@ -130,11 +198,8 @@ func TestTokenSurvivesWhatCannotBeRead(t *testing.T) {
 }
 
 func TestTokenIsRenewedUnderLoad(t *testing.T) {
-	server, token := newWitness(t), &renewedToken{}
-	connected, err := rest.HTTPClientFor(token.use(&rest.Config{Host: server.URL, BearerToken: "token"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := newWitness(t)
+	token, connected := tokenOf(t, server, kubeconfigWith("token"))
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -38,7 +39,7 @@ import (
 // readyTimeout bounds one readiness check.
 const readyTimeout = time.Second
 
-// Run is the operator. It returns when the context ends, or when it cannot go on.
+// Run is the operator. It returns when the context ends, or when it cannot go on, also because it must be started again.
 func Run(ctx context.Context, options Options, log logging.Logger) error {
 	if err := options.validate(); err != nil {
 		return err
@@ -60,8 +61,10 @@ func Run(ctx context.Context, options Options, log logging.Logger) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	token := &renewedToken{}
-	if err := token.follow(mgr, granted.secret); err != nil {
+	if err := token.follow(mgr, granted.secret, stop); err != nil {
 		return fmt.Errorf("follow the onboarding token: %w", err)
 	}
 	onboarding, err := onboardingCluster(mgr, token.use(tuned(granted.cluster.RESTConfig())))
@@ -71,7 +74,18 @@ func Run(ctx context.Context, options Options, log logging.Logger) error {
 	if err := setup(ctx, mgr, onboarding, options); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	return start(ctx, mgr)
+}
+
+// start runs the manager until the context ends, and says when that was to be started again.
+func start(ctx context.Context, mgr ctrl.Manager) error {
+	if err := mgr.Start(ctx); err != nil {
+		return err
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errOtherAccess) {
+		return cause
+	}
+	return nil
 }
 
 func managerOptions(options Options) ctrl.Options {
@@ -94,7 +108,7 @@ func platformCache(operatorNamespace string) cache.Options {
 	instance, err := labels.NewRequirement(plan.InstanceLabel, selection.Exists, nil)
 	utilruntime.Must(err)
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: cluster.Trim,
 		ByObject: map[client.Object]cache.ByObject{
 			&helmv2.HelmRelease{}:             ours,
 			&sourcev1.OCIRepository{}:         ours,

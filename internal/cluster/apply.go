@@ -28,6 +28,9 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s %q exists already and belongs to somebody else", e.Kind, e.Name)
 }
 
+// writer is what the API server records as the writer of what we write; edits of others are recognised by it.
+const writer = client.FieldOwner(plan.UserAgent)
+
 // ApplySource creates the OCIRepository, or corrects it when it differs from what is wanted, and returns it as it is then.
 func (p *Platform) ApplySource(ctx context.Context, current, wanted *sourcev1.OCIRepository) (*sourcev1.OCIRepository, error) {
 	if current == nil {
@@ -93,7 +96,7 @@ func corrected(current, wanted *helmv2.HelmRelease) *helmv2.HelmRelease {
 // create makes an object. When there is one of that name already, it is a conflict; or ours and not in the cache yet, and then the cache's
 // next event brings us back; or ours without the label that the cache selects by, which it gets again.
 func (p *Platform) create(ctx context.Context, wanted, existing client.Object, kind string) error {
-	err := p.client.Create(ctx, wanted)
+	err := p.client.Create(ctx, wanted, writer)
 	if !apierrors.IsAlreadyExists(err) {
 		return wrap(err, "create", kind, wanted.GetName())
 	}

@@ -9,6 +9,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,6 +87,20 @@ func (p *Platform) Observe(ctx context.Context, names plan.Names) (Observation, 
 		observed.Secrets[secrets.Items[i].Name] = &secrets.Items[i]
 	}
 	return observed, nil
+}
+
+// Trim takes off what the caches need not hold: the records of who wrote which field, which are most of a small object. Generated Secrets
+// keep them, see plan.Untouched.
+func Trim(object any) (any, error) {
+	metadata, err := apimeta.Accessor(object)
+	if err != nil {
+		// What the caches say of an object that they saw go only later; there is nothing to take off.
+		return object, nil //nolint:nilerr // as said above
+	}
+	if _, generated := metadata.GetAnnotations()[plan.SourcesAnnotation]; !generated && metadata.GetManagedFields() != nil {
+		metadata.SetManagedFields(nil)
+	}
+	return object, nil
 }
 
 func metadata(kind string) *metav1.PartialObjectMetadata {

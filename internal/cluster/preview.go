@@ -71,12 +71,15 @@ func (p *Platform) previewSecret(ctx context.Context, names plan.Names, observed
 	if existing == nil {
 		return Change{After: wanted}, nil
 	}
-	if existing.Annotations[plan.SourcesAnnotation] == wanted.Annotations[plan.SourcesAnnotation] {
+	if existing.Annotations[plan.SourcesAnnotation] == wanted.Annotations[plan.SourcesAnnotation] && plan.Untouched(existing) {
 		return Change{}, nil
 	}
 	current := &corev1.Secret{}
 	if err := p.reader.Get(ctx, key(names, wanted.Name), current); err != nil {
 		return Change{}, wrap(err, "read", "Secret", wanted.Name)
+	}
+	if fixed(current, wanted) {
+		return Change{Before: current, After: wanted}, nil
 	}
 	return Change{Before: current, After: correctedSecret(current, wanted)}, nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,12 +39,20 @@ func (p *Platform) Remote(ctx context.Context, names plan.Names, grant plan.Gran
 		}
 		return nil, fmt.Errorf("read credentials: %w", err)
 	}
-	config, err := restConfig(secret.Data[grant.Key])
+	return connect(secret.Data[grant.Key])
+}
+
+// connect prepares a client, which calls nothing yet. So whatever goes wrong is the kubeconfig's fault.
+func connect(kubeconfig []byte) (client.Client, error) {
+	config, err := restConfig(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
 	connected, err := client.New(config, client.Options{Scheme: remoteScheme})
-	return connected, remoteError(err)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
+	}
+	return connected, nil
 }
 
 // RemoteError is what went wrong on another cluster, or on the way to it. It says nothing about the platform cluster.
@@ -74,12 +82,18 @@ func restConfig(kubeconfig []byte) (*rest.Config, error) {
 		return nil, err
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*loaded, nil).ClientConfig()
-	if err != nil || !strings.HasPrefix(config.Host, "https://") || config.BearerToken == "" && len(config.CertData) == 0 {
+	if err != nil || !plainServer(config.Host) || config.BearerToken == "" && len(config.CertData) == 0 {
 		return nil, errors.New("the kubeconfig names no usable context, https server or credentials")
 	}
 	config.Timeout = remoteTimeout
 	config.UserAgent = plan.UserAgent
 	return config, nil
+}
+
+// plainServer accepts no credentials in the address: errors quote it.
+func plainServer(host string) bool {
+	server, err := url.Parse(host)
+	return err == nil && server.Scheme == "https" && server.Host != "" && server.User == nil
 }
 
 func plain(config *clientcmdapi.Config) error {

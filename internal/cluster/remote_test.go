@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,6 +79,37 @@ func TestRestConfigAcceptsOnlyData(t *testing.T) {
 				if strings.Contains(err.Error(), hidden) {
 					t.Errorf("the error quotes the kubeconfig: %v", err)
 				}
+			}
+		})
+	}
+}
+
+// TestConnect: what cannot work is refused as credentials, not taken for a cluster that cannot be reached, and nobody is told what it says.
+func TestConnect(t *testing.T) {
+	tests := map[string]struct {
+		kubeconfig string
+		connects   bool
+	}{
+		"Token":              {granted(server, token), true},
+		"ServerOfBadEscape":  {granted("server: 'https://%%%"+secret+"'", token), false},
+		"ServerOfBadPort":    {granted("server: 'https://"+secret+":port'", token), false},
+		"ServerWithoutHost":  {granted("server: 'https://'", token), false},
+		"ServerWithPassword": {granted("server: 'https://user:"+secret+"@127.0.0.1:6443'", token), false},
+		"ServerWithBlank":    {granted("server: 'https://"+secret+" .example'", token), false},
+		"CAThatIsNone":       {granted(server+", certificate-authority-data: Zm9v", token), false},
+		"CertificateIsNone":  {granted(server, "client-certificate-data: Zm9v, client-key-data: Zm9v"), false},
+		"CertificateNoKey":   {granted(server, "client-certificate-data: Zm9v"), false},
+		"ProxyThatIsNoURL":   {granted(server+", proxy-url: 'http://%%%"+secret+"'", token), false},
+		"ProxyOfUnknownKind": {granted(server+", proxy-url: 'ftp://"+secret+"'", token), false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := connect([]byte(test.kubeconfig))
+			if test.connects != (err == nil) || err != nil && !errors.Is(err, ErrCredentials) {
+				t.Fatalf("error %v", err)
+			}
+			if err != nil && strings.Contains(err.Error(), secret) {
+				t.Errorf("the error quotes the kubeconfig: %v", err)
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -18,8 +17,8 @@ import (
 	"github.com/openmcp-project/service-provider-velero/internal/status"
 )
 
-// install makes the platform hold what the Velero asks for, as far as that is possible now, and returns what was seen. When a person must
-// act first, nothing that runs is touched.
+// install makes the platform hold what the Velero asks for, as far as that is possible now, and returns what was seen, also when it failed. When
+// a person must act first, nothing that runs is touched.
 func (r *Reconciler) install(ctx context.Context, velero *v1alpha1.Velero) (status.Observation, error) {
 	resolved, blocked, err := r.resolve(ctx, velero)
 	if err != nil {
@@ -33,22 +32,20 @@ func (r *Reconciler) install(ctx context.Context, velero *v1alpha1.Velero) (stat
 	if err != nil {
 		return status.Observation{}, err
 	}
-	outcome, err := r.access(ctx, velero, blocked)
-	if err != nil {
-		return status.Observation{}, err
-	}
 	observation := status.Observation{
 		Blocked:      blocked,
-		Access:       status.Access{Granted: outcome.Waiting == nil},
 		ControlPlane: status.Release{HelmRelease: observed.Releases[plan.ControlPlaneRelease]},
 		Server:       status.Release{HelmRelease: observed.Releases[plan.ServerRelease]},
 	}
+	outcome, err := r.access(ctx, velero, blocked)
+	if err != nil {
+		return observation, err
+	}
 	if waiting := outcome.Waiting; waiting != nil {
 		observation.Access = status.Access{Reason: waiting.Reason, Message: waiting.Message, Failed: waiting.Failed, Unwatched: waiting.Unwatched}
-	}
-	if outcome.Waiting != nil {
 		return observation, nil
 	}
+	observation.Access.Granted = true
 	if blocked != nil {
 		return observation, r.renewIdentity(ctx, names, outcome.Grants, observed)
 	}
@@ -92,15 +89,16 @@ func (r *Reconciler) apply(ctx context.Context, velero *v1alpha1.Velero, resolve
 	if err != nil {
 		return fmt.Errorf("describe releases: %w", err)
 	}
-	if err := r.takeTurn(velero, resolved, releases, secrets, observed); err != nil {
-		return errors.Join(err, r.renewIdentity(ctx, resolved.Names, grants, observed))
+	now, err := r.itsTurn(velero, resolved, releases, secrets, observed)
+	if err != nil {
+		return err
 	}
-	for _, secret := range secrets {
-		blocked, err := r.generate(ctx, resolved.Names, secret, observed, resolved.Generate)
-		if blocked != nil || err != nil {
-			observation.Blocked = blocked
-			return err
-		}
+	if !now {
+		observation.Queued = true
+		return r.renewIdentity(ctx, resolved.Names, grants, observed)
+	}
+	if observation.Blocked, err = r.generateAll(ctx, resolved, secrets, observed); observation.Blocked != nil || err != nil {
+		return err
 	}
 	for i, seen := range []*status.Release{&observation.ControlPlane, &observation.Server} {
 		// The server needs the CRDs to start; once it is installed, each release goes its own way.
@@ -125,9 +123,19 @@ func (r *Reconciler) renewIdentity(ctx context.Context, names plan.Names, grants
 	return err
 }
 
-// generate brings one generated Secret up to date. What its sources hold is only read when they changed since.
+// generateAll brings the generated Secrets up to date, until one cannot be.
+func (r *Reconciler) generateAll(ctx context.Context, resolved *plan.Plan, secrets []plan.GeneratedSecret, observed cluster.Observation) (*plan.Blocked, error) {
+	for _, secret := range secrets {
+		if blocked, err := r.generate(ctx, resolved.Names, secret, observed, resolved.Generate); blocked != nil || err != nil {
+			return blocked, err
+		}
+	}
+	return nil, nil
+}
+
+// generate brings one generated Secret up to date. What its sources hold is only read when they changed since, or when it was edited.
 func (r *Reconciler) generate(ctx context.Context, names plan.Names, wanted plan.GeneratedSecret, observed cluster.Observation, build func(plan.GeneratedSecret, map[plan.Source]plan.Content) (*corev1.Secret, *plan.Blocked)) (*plan.Blocked, error) {
-	if upToDate(wanted, observed) {
+	if wanted.UpToDate(observed.Secrets[wanted.Name]) {
 		return nil, nil
 	}
 	contents, err := r.Platform.Contents(ctx, names, wanted.Sources)
@@ -141,11 +149,6 @@ func (r *Reconciler) generate(ctx context.Context, names plan.Names, wanted plan
 	return nil, r.Platform.ApplySecret(ctx, secret)
 }
 
-func upToDate(wanted plan.GeneratedSecret, observed cluster.Observation) bool {
-	existing := observed.Secrets[wanted.Name]
-	return existing != nil && existing.Annotations[plan.SourcesAnnotation] == wanted.Fingerprint
-}
-
 // release applies one release. A HelmRelease is switched to another chart only when Flux has fetched it: so a chart that does not exist
 // never touches what runs.
 func (r *Reconciler) release(ctx context.Context, wanted fluxgen.Release, hold bool, observed cluster.Observation, seen *status.Release) error {
@@ -154,14 +157,18 @@ func (r *Reconciler) release(ctx context.Context, wanted fluxgen.Release, hold b
 		return fmt.Errorf("generate release %q: %w", wanted.Name, err)
 	}
 	seen.Wanted = &wanted
-	if seen.Source, err = r.Platform.ApplySource(ctx, observed.Sources[source.Name], source); err != nil {
+	if source, err = r.Platform.ApplySource(ctx, observed.Sources[source.Name], source); err != nil {
 		return err
 	}
+	seen.Source = source
 	if hold || !fetched(seen.Source) && !installsFrom(seen.HelmRelease, source.Name) {
 		return nil
 	}
-	seen.HelmRelease, err = r.Platform.ApplyRelease(ctx, seen.HelmRelease, release)
-	return err
+	if release, err = r.Platform.ApplyRelease(ctx, seen.HelmRelease, release); err != nil {
+		return err
+	}
+	seen.HelmRelease = release
+	return nil
 }
 
 func fetched(source *sourcev1.OCIRepository) bool {

@@ -31,12 +31,15 @@ type ConfigReconciler struct {
 	Client   client.Client
 	Configs  Configs
 	Platform *cluster.Platform
+
+	trials trials
 }
 
 // Reconcile writes the status of one ProviderConfig when it changed. One that does not apply has no users and is judged all the same.
 func (r *ConfigReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	config := &v1alpha1.ProviderConfig{}
 	if err := r.Client.Get(ctx, request.NamespacedName, config); err != nil {
+		r.trials.forget(request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if ignored(config) {
@@ -51,15 +54,15 @@ func (r *ConfigReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 		}
 	}
 	err := r.writeStatus(ctx, config)
-	if apierrors.IsConflict(err) {
-		// Our view of it is old; the newer one comes as an event.
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// Our view of it, or of what it refers to, is old; the newer one comes as an event.
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
 	return ctrl.Result{}, err
 }
 
 func (r *ConfigReconciler) writeStatus(ctx context.Context, config *v1alpha1.ProviderConfig) error {
-	versions, err := r.Platform.Versions(ctx, plan.References(&config.Spec))
+	problem, err := r.judge(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -68,7 +71,7 @@ func (r *ConfigReconciler) writeStatus(ctx context.Context, config *v1alpha1.Pro
 		return err
 	}
 	before := config.DeepCopy()
-	config.Status = status.ComputeConfig(config, users, plan.Check(&config.Spec, versions), metav1.Now())
+	config.Status = status.ComputeConfig(config, users, problem, metav1.Now())
 	if !status.ConfigChanged(before.Status, config.Status) {
 		return nil
 	}
@@ -77,6 +80,29 @@ func (r *ConfigReconciler) writeStatus(ctx context.Context, config *v1alpha1.Pro
 		return fmt.Errorf("write status: %w", err)
 	}
 	return nil
+}
+
+// judge says what is wrong with a ProviderConfig. What it refers to is looked into once after each change.
+func (r *ConfigReconciler) judge(ctx context.Context, config *v1alpha1.ProviderConfig) (*plan.Blocked, error) {
+	versions, err := r.Platform.Versions(ctx, plan.References(&config.Spec))
+	if err != nil {
+		return nil, err
+	}
+	trial, problem := plan.Check(&config.Spec, versions)
+	if problem != nil {
+		return problem, nil
+	}
+	fingerprint := trial.Fingerprint()
+	if problem, known := r.trials.recall(config.Name, fingerprint); known {
+		return problem, nil
+	}
+	contents, err := r.Platform.Contents(ctx, plan.Names{}, trial.Sources())
+	if err != nil {
+		return nil, err
+	}
+	problem = trial.Run(contents)
+	r.trials.remember(config.Name, fingerprint, problem)
+	return problem, nil
 }
 
 func (r *ConfigReconciler) users(ctx context.Context, config *v1alpha1.ProviderConfig) (int, error) {

@@ -47,6 +47,7 @@ type Reconciler struct {
 
 	waves    waves
 	patience patience
+	refusals refusals
 }
 
 // Reconcile brings one Velero one step further. Of the three outcomes, blocked and waiting end in the status, and the watches bring us back;
@@ -55,6 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	velero := &v1alpha1.Velero{}
 	if err := r.Onboarding.Get(ctx, request.NamespacedName, velero); err != nil {
 		r.waves.leave(request.NamespacedName)
+		r.refusals.over(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if ignored(velero) {
@@ -74,30 +76,32 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 		return ctrl.Result{}, err
 	}
 	if !velero.DeletionTimestamp.IsZero() {
-		r.waves.leave(client.ObjectKeyFromObject(velero))
 		return r.remove(ctx, velero)
 	}
 	if err := r.ensureFinalizer(ctx, velero); err != nil {
 		return ctrl.Result{}, err
 	}
 	observation, err := r.install(ctx, velero)
-	queued := errors.Is(err, errNotItsTurn)
-	if err != nil && !queued {
-		return ctrl.Result{}, err
+	if err != nil {
+		return ctrl.Result{}, r.tellRefusal(ctx, velero, observation, err)
 	}
+	r.refusals.over(client.ObjectKeyFromObject(velero))
 	if err := r.writeStatus(ctx, velero, observation); err != nil {
 		return ctrl.Result{}, err
 	}
-	if !queued && velero.Status.Phase == string(v1alpha1.Ready) {
-		r.waves.leave(client.ObjectKeyFromObject(velero))
+	return nextLook(observation), nil
+}
+
+// nextLook is when to look again although no event asks for it.
+func nextLook(observation status.Observation) ctrl.Result {
+	switch {
+	case observation.Access.Unwatched:
+		return ctrl.Result{RequeueAfter: lookAgain}
+	case observation.Queued:
+		return ctrl.Result{RequeueAfter: wait.Jitter(turn, resyncJitter)}
+	default:
+		return ctrl.Result{RequeueAfter: wait.Jitter(resync, resyncJitter)}
 	}
-	if observation.Access.Unwatched {
-		return ctrl.Result{RequeueAfter: lookAgain}, nil
-	}
-	if queued {
-		return ctrl.Result{RequeueAfter: wait.Jitter(turn, resyncJitter)}, nil
-	}
-	return ctrl.Result{RequeueAfter: wait.Jitter(resync, resyncJitter)}, nil
 }
 
 // ensureFinalizer comes before the first object is created anywhere, so that nothing can be left behind.
@@ -120,6 +124,7 @@ func (r *Reconciler) patch(ctx context.Context, velero, before *v1alpha1.Velero,
 func (r *Reconciler) writeStatus(ctx context.Context, velero *v1alpha1.Velero, observation status.Observation) error {
 	before := velero.DeepCopy()
 	velero.Status = status.Compute(velero, observation, metav1.Now())
+	r.waves.observe(velero, observation.Queued)
 	if !status.Changed(before.Status, velero.Status) {
 		return nil
 	}

@@ -69,7 +69,7 @@ func (r *Reconciler) remove(ctx context.Context, velero *v1alpha1.Velero) (ctrl.
 	for _, step := range deletion.steps() {
 		progress, err := step.remove(ctx)
 		if err != nil && !waitable(err) {
-			return ctrl.Result{}, fmt.Errorf("%s: %w", step.message, err)
+			return ctrl.Result{}, deletion.tellRefusal(ctx, step, fmt.Errorf("%s: %w", step.message, err))
 		}
 		if err == nil && progress.Done {
 			continue
@@ -89,6 +89,7 @@ func waitable(err error) bool {
 
 // report writes at which step the deletion is.
 func (d *removal) report(ctx context.Context, step step, progress cluster.Progress, cause error) (ctrl.Result, error) {
+	d.refusals.over(d.key)
 	reported := &status.Removal{Reason: step.reason, Message: step.message}
 	detail := progress.Detail
 	switch {

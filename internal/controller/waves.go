@@ -1,8 +1,8 @@
 package controller
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,9 +18,6 @@ import (
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 )
 
-// errNotItsTurn: a change of the ProviderConfig has to wait. Nothing is changed until then; what runs is still what the user asked for.
-var errNotItsTurn = errors.New("waits for its turn in a rollout")
-
 // turn bounds how long one Velero counts as being changed when it does not become Ready: a bad edit is held up, and a tenant whose release
 // fails for reasons of its own does not hold up all others for ever.
 const turn = 10 * time.Minute
@@ -34,6 +31,9 @@ type waves struct {
 	mutex sync.Mutex
 	// moving says until when a Velero counts as being changed.
 	moving map[types.NamespacedName]time.Time
+	// asked says until when a Velero is changed because its user asked for something. Those are not among the moving, so that no user can hold up
+	// a rollout.
+	asked map[types.NamespacedName]time.Time
 	// queue are the Veleros that wait for their turn, first come first served.
 	queue []types.NamespacedName
 	// wake brings those back whose turn may have come.
@@ -44,26 +44,38 @@ type waves struct {
 func (w *waves) enter(velero types.NamespacedName, limit int, now time.Time) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if w.moving == nil {
-		w.moving = map[types.NamespacedName]time.Time{}
-	}
-	for other, until := range w.moving {
-		if now.After(until) {
-			delete(w.moving, other)
-		}
-	}
+	w.expire(now)
 	_, moving := w.moving[velero]
-	if !moving && len(w.moving) >= limit {
+	_, asked := w.asked[velero]
+	if !moving && !asked && len(w.moving) >= limit {
 		if !slices.Contains(w.queue, velero) {
 			w.queue = append(w.queue, velero)
 		}
 		return false
 	}
-	if !moving {
+	if !moving && !asked {
 		w.moving[velero] = now.Add(turn)
 	}
 	w.dequeue(velero)
 	return true
+}
+
+func (w *waves) expire(now time.Time) {
+	if w.moving == nil {
+		w.moving, w.asked = map[types.NamespacedName]time.Time{}, map[types.NamespacedName]time.Time{}
+	}
+	over := func(_ types.NamespacedName, until time.Time) bool { return now.After(until) }
+	maps.DeleteFunc(w.moving, over)
+	maps.DeleteFunc(w.asked, over)
+}
+
+// overtake lets a Velero be changed at once whose user asked for something, until that is done: it may take several steps.
+func (w *waves) overtake(velero types.NamespacedName, now time.Time) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.expire(now)
+	w.asked[velero] = now.Add(turn)
+	w.dequeue(velero)
 }
 
 // pass takes a Velero out of the queue that has nothing to wait for any more.
@@ -78,6 +90,7 @@ func (w *waves) leave(velero types.NamespacedName) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.dequeue(velero)
+	delete(w.asked, velero)
 	if _, moving := w.moving[velero]; !moving {
 		return
 	}
@@ -93,26 +106,33 @@ func (w *waves) leave(velero types.NamespacedName) {
 	}
 }
 
+// observe takes note of what became of a Velero. One that waits is Ready all the time.
+func (w *waves) observe(velero *v1alpha1.Velero, queued bool) {
+	if ready := velero.Status.Phase == string(v1alpha1.Ready); ready && !queued || !velero.DeletionTimestamp.IsZero() {
+		w.leave(client.ObjectKeyFromObject(velero))
+	}
+}
+
 func (w *waves) dequeue(velero types.NamespacedName) {
 	w.queue = slices.DeleteFunc(w.queue, func(queued types.NamespacedName) bool { return queued == velero })
 }
 
-// takeTurn holds back what an edit of the ProviderConfig, or of what it refers to, changes about a Velero that runs, with errNotItsTurn.
-// Whatever its user changed is done at once.
-func (r *Reconciler) takeTurn(velero *v1alpha1.Velero, resolved *plan.Plan, releases []fluxgen.Release, secrets []plan.GeneratedSecret, observed cluster.Observation) error {
+// itsTurn says whether a Velero that runs may be changed now. What an edit of the ProviderConfig, or of what it refers to, changes about it may
+// have to wait; until then it is as its user asked for. Whatever its user changed is done at once.
+func (r *Reconciler) itsTurn(velero *v1alpha1.Velero, resolved *plan.Plan, releases []fluxgen.Release, secrets []plan.GeneratedSecret, observed cluster.Observation) (bool, error) {
 	key := client.ObjectKeyFromObject(velero)
 	differs, err := changes(releases, secrets, observed)
-	if err != nil {
-		return err
-	}
-	if !differs || velero.Generation != velero.Status.ObservedGeneration {
+	switch {
+	case err != nil:
+		return false, err
+	case !differs:
 		r.waves.pass(key)
-		return nil
+		return true, nil
+	case velero.Generation != velero.Status.ObservedGeneration:
+		r.waves.overtake(key, time.Now())
+		return true, nil
 	}
-	if !r.waves.enter(key, resolved.MaxConcurrent(), time.Now()) {
-		return errNotItsTurn
-	}
-	return nil
+	return r.waves.enter(key, resolved.MaxConcurrent(), time.Now()), nil
 }
 
 // changes says whether anything would be changed about a Velero that is installed. The server's identity does not count: it is renewed at
@@ -132,6 +152,6 @@ func changes(releases []fluxgen.Release, secrets []plan.GeneratedSecret, observe
 		}
 	}
 	return slices.ContainsFunc(secrets, func(secret plan.GeneratedSecret) bool {
-		return !secret.Identity() && !upToDate(secret, observed)
+		return !secret.Identity() && !secret.UpToDate(observed.Secrets[secret.Name])
 	}), nil
 }

@@ -6,8 +6,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
 )
@@ -76,4 +79,41 @@ func TestWavesForgetWhoeverHasNothingToWaitFor(t *testing.T) {
 	w.leave(veleroC) // deleted while it waited
 	w.leave(veleroA)
 	expectWoken(t, w)
+}
+
+func TestUsersOvertakeAndHoldUpNobody(t *testing.T) {
+	w := &waves{wake: make(chan event.TypedGenericEvent[*v1alpha1.Velero], wakeBuffer)}
+	entering(t, w, veleroA, 0, true)
+	entering(t, w, veleroB, 0, false)
+	entering(t, w, veleroC, 0, false)
+	w.overtake(veleroB, start)
+	entering(t, w, veleroB, time.Second, true)
+	w.leave(veleroA)
+	expectWoken(t, w, "c")
+	entering(t, w, veleroC, 2*time.Second, true) // although what B's user asked for is not done yet
+	w.leave(veleroB)
+	expectWoken(t, w)
+	entering(t, w, veleroB, 3*time.Second, false) // another edit of the ProviderConfig
+}
+
+func TestUsersDoNotOvertakeForever(t *testing.T) {
+	w := &waves{}
+	entering(t, w, veleroA, time.Second, true)
+	w.overtake(veleroB, start)
+	entering(t, w, veleroB, turn+time.Millisecond, false)
+}
+
+// TestWaitingIsNoTurn: a Velero that waits is Ready all the time, and that must not take it out of the queue.
+func TestWaitingIsNoTurn(t *testing.T) {
+	w := &waves{wake: make(chan event.TypedGenericEvent[*v1alpha1.Velero], wakeBuffer)}
+	velero := func(key types.NamespacedName, phase v1alpha1.InstancePhase) *v1alpha1.Velero {
+		return &v1alpha1.Velero{ObjectMeta: metav1.ObjectMeta{Name: key.Name}, Status: v1alpha1.VeleroStatus{Status: commonapi.Status{Phase: string(phase)}}}
+	}
+	entering(t, w, veleroA, 0, true)
+	entering(t, w, veleroB, 0, false)
+	w.observe(velero(veleroB, v1alpha1.Ready), true)
+	w.observe(velero(veleroA, v1alpha1.Progressing), false)
+	expectWoken(t, w)
+	w.observe(velero(veleroA, v1alpha1.Ready), false)
+	expectWoken(t, w, "b")
 }

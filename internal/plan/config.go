@@ -51,18 +51,6 @@ func uses(config *v1alpha1.ProviderConfigSpec) []use {
 	return all
 }
 
-// Check says why a ProviderConfig can be used for no Velero at all, or nil. Sources has an entry for each of References(config) that exists.
-func Check(config *v1alpha1.ProviderConfigSpec, sources map[Reference]Version) *Blocked {
-	if len(offeredVersions(config, v1alpha1.ServerImageName)) == 0 {
-		return block(v1alpha1.ReasonVersionNotOffered, "the platform offers no Velero version")
-	}
-	if blocked := missing(config, sources); blocked != nil {
-		return blocked
-	}
-	_, _, blocked := extraValues(config)
-	return blocked
-}
-
 // missing names everything that the ProviderConfig refers to and that does not exist.
 func missing(config *v1alpha1.ProviderConfigSpec, sources map[Reference]Version) *Blocked {
 	var problems []problem

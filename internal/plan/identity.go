@@ -25,7 +25,7 @@ func GenerateIdentity(names Names, wanted GeneratedSecret, contents map[Source]C
 		return nil, block(v1alpha1.ReasonCredentialsInvalid, fmt.Sprintf("the kubeconfig that was granted for the control plane cannot be used: %s", err))
 	}
 	values := map[string]any{"kubeconfig": kubeconfig, "token": token}
-	secret, err := fluxgen.ValuesSecret(wanted.Name, names.TenantNamespace, names.Labels(), annotations(wanted), values)
+	secret, err := fluxgen.ValuesSecret(wanted.Name, names.TenantNamespace, names.Labels(), annotations(wanted, fluxgen.ValuesKey), values)
 	if err != nil {
 		return nil, block(v1alpha1.ReasonCredentialsInvalid, "the kubeconfig that was granted for the control plane cannot be passed on")
 	}

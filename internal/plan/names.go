@@ -14,7 +14,7 @@ import (
 const (
 	// ProviderName marks everything that this provider creates. It is part of the names of AccessRequests: never change it.
 	ProviderName = "velero.services.openmcp.cloud"
-	// UserAgent is what this program calls itself towards API servers.
+	// UserAgent is what this program calls itself towards API servers, and who it is in their records of who wrote which field.
 	UserAgent = "service-provider-velero"
 	// Finalizer keeps a Velero, and the credentials of its releases, until everything is removed in order.
 	Finalizer = ProviderName + "/finalizer"
@@ -25,6 +25,8 @@ const (
 	InstanceLabel = ProviderName + "/instance"
 	// SourcesAnnotation records what a generated Secret was made from.
 	SourcesAnnotation = ProviderName + "/sources"
+	// KeysAnnotation records which keys a generated Secret was given: nobody is recorded as the one who removed a key.
+	KeysAnnotation = ProviderName + "/keys"
 
 	// ControlPlaneRelease is the name of the release on the control plane, and of its chart.
 	ControlPlaneRelease = "velero-control-plane"

@@ -86,7 +86,7 @@ type Source struct {
 	Tenant bool
 }
 
-// Content is what a Secret or ConfigMap holds. It is only read when a generated Secret is not up to date with the Version of its sources.
+// Content is what a Secret or ConfigMap holds. It is only read when a generated Secret is not up to date, or for a Trial.
 type Content struct {
 	Type corev1.SecretType
 	Data map[string][]byte

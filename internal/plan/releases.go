@@ -30,7 +30,8 @@ func (p *Plan) Releases(grants Grants) ([]fluxgen.Release, error) {
 	}
 	controlPlane.Values = p.controlPlaneValues()
 	controlPlane.Timeout = controlPlaneTimeout
-	// The control plane is the tenant's own, and may have the namespace and Velero's CRDs already.
+	// The control plane is the tenant's own, and may have the namespace and Velero's CRDs already. The chart sees to it that nothing else is
+	// adopted: Flux cannot limit it.
 	controlPlane.Policy = fluxgen.Policy{CreateNamespace: true, Adopt: true}
 
 	server, err := p.release(ServerRelease, grants.Workload, p.Names.WorkloadNamespace)

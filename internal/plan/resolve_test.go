@@ -164,7 +164,8 @@ func TestCheckJudgesAProviderConfigAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			asked := request(t, "full")
 			test.change(&asked)
-			if diff := cmp.Diff(test.want, plan.Check(asked.Config, asked.Sources)); diff != "" {
+			_, got := plan.Check(asked.Config, asked.Sources)
+			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})

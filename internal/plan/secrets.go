@@ -33,8 +33,7 @@ const (
 // GeneratedSecret is a Secret that is to exist in the tenant namespace.
 type GeneratedSecret struct {
 	Name string
-	// Fingerprint of the versions of the sources and of what the plan adds. While the existing Secret has it in SourcesAnnotation, nothing is
-	// to be done and no source is to be read.
+	// Fingerprint of the versions of the sources and of what the plan adds. The Secret has it in SourcesAnnotation.
 	Fingerprint string
 	// Sources are what Generate needs the contents of.
 	Sources []Source
@@ -143,7 +142,7 @@ func (p *Plan) Generate(wanted GeneratedSecret, contents map[Source]Content) (*c
 	return &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: wanted.Name, Namespace: p.Names.TenantNamespace, Labels: p.Names.Labels(), Annotations: annotations(wanted),
+			Name: wanted.Name, Namespace: p.Names.TenantNamespace, Labels: p.Names.Labels(), Annotations: annotations(wanted, slices.Sorted(maps.Keys(data))...),
 		},
 		Type: kind,
 		Data: data,
@@ -154,8 +153,8 @@ func unusable(reason string, source Source, cause error) *Blocked {
 	return block(reason, fmt.Sprintf("%s %q of the ProviderConfig cannot be used: %s", source.Kind, source.Name, cause))
 }
 
-func annotations(wanted GeneratedSecret) map[string]string {
-	return map[string]string{SourcesAnnotation: wanted.Fingerprint}
+func annotations(wanted GeneratedSecret, keys ...string) map[string]string {
+	return map[string]string{SourcesAnnotation: wanted.Fingerprint, KeysAnnotation: strings.Join(keys, ",")}
 }
 
 // generateServerValues holds the sensitive values of the server chart.
@@ -178,7 +177,7 @@ func (p *Plan) generateServerValues(wanted GeneratedSecret, contents map[Source]
 		}
 	}
 	values["pullSecrets"] = pullSecrets
-	secret, err := fluxgen.ValuesSecret(wanted.Name, p.Names.TenantNamespace, p.Names.Labels(), annotations(wanted), values)
+	secret, err := fluxgen.ValuesSecret(wanted.Name, p.Names.TenantNamespace, p.Names.Labels(), annotations(wanted, fluxgen.ValuesKey), values)
 	if err != nil {
 		return nil, block(v1alpha1.ReasonValuesInvalid, fmt.Sprintf("spec.values.server of the ProviderConfig cannot be used: %s", err))
 	}

@@ -163,8 +163,16 @@ func TestUnusableContentsAreNamedAndNeverQuoted(t *testing.T) {
 					found = blocked
 				}
 			}
-			if diff := cmp.Diff(&plan.Blocked{Reason: test.reason, Message: test.message}, found); diff != "" {
+			want := &plan.Blocked{Reason: test.reason, Message: test.message}
+			if diff := cmp.Diff(want, found); diff != "" {
 				t.Error(diff)
+			}
+			if test.reason == v1alpha1.ReasonCredentialsInvalid {
+				// It is granted for one Velero: the ProviderConfig has nothing to do with it.
+				want = nil
+			}
+			if diff := cmp.Diff(want, tried(t, request(t, "full"), held)); diff != "" {
+				t.Errorf("the ProviderConfig is judged otherwise than a Velero that uses it (-Velero +ProviderConfig):\n%s", diff)
 			}
 		})
 	}

@@ -18,6 +18,9 @@ func fetched(source *sourcev1.OCIRepository) bool {
 	return source != nil && source.Status.Artifact != nil && source.Status.ObservedGeneration == source.Generation
 }
 
+// suspended says whether Flux is told to leave the source alone. A chart that it has is not taken away, but the next one will not come.
+func suspended(source *sourcev1.OCIRepository) bool { return source != nil && source.Spec.Suspend }
+
 // sourceVerdict is the verdict on the OCIRepository of the chart.
 func sourceVerdict(chart fluxgen.Chart, source *sourcev1.OCIRepository) verdict {
 	if failure := fetchFailure(chart, source); failure != nil {
@@ -32,6 +35,10 @@ func sourceVerdict(chart fluxgen.Chart, source *sourcev1.OCIRepository) verdict 
 // fetchFailure says why Flux cannot fetch the chart, or nil. It goes by the conditions that last until the cause is gone: Ready turns
 // Unknown whenever source-controller tries again.
 func fetchFailure(chart fluxgen.Chart, source *sourcev1.OCIRepository) *verdict {
+	if suspended(source) {
+		held := stuck(v1alpha1.ReasonSuspended, "a platform operator suspended the source of "+chartName(chart)+"; it is not fetched until the source is resumed")
+		return &held
+	}
 	failing := failingCondition(source)
 	if failing == nil {
 		return nil

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"testing"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
@@ -126,4 +127,43 @@ func TestSourceNotReadyAfterTheSwitch(t *testing.T) {
 	observed.Server = next
 	ready(metav1.ConditionFalse, sourceNotReady, "OCIRepository 'mcp--x/y' is not ready")(observed.Server.HelmRelease)
 	progressing(v1alpha1.ReasonFetchingChart, wasUntouched).check(t, Compute(velero, observed, later), v1alpha1.ConditionServerInstalled)
+}
+
+// TestSuspendedSource is reported like a suspended HelmRelease, whether the chart is needed now or only for the next change.
+func TestSuspendedSource(t *testing.T) {
+	tests := map[string]func(*Release){
+		"FirstInstall":        func(r *Release) { r.HelmRelease, r.Source.Status = nil, unfetched(nil) },
+		"FirstInstallFetched": func(r *Release) { r.HelmRelease = nil },
+		"Upgrade": func(r *Release) {
+			r.HelmRelease.Spec.ChartRef.Name = "velero-server-old"
+			r.Source.Status = unfetched(nil)
+		},
+		"Running":                func(*Release) {},
+		"RunningWithoutArtifact": func(r *Release) { r.Source.Status = unfetched(nil) },
+		"FailedBefore":           func(r *Release) { r.Source.Status = unfetched(fetchCases["TagMissing"].conditions) },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			velero, observed := stored(t)
+			change(&observed.Server)
+			observed.Server.Source.Spec.Suspend = true
+			got := Compute(velero, observed, later)
+			failed(v1alpha1.ReasonSuspended, "the source of chart velero-server 0.1.0").check(t, got, v1alpha1.ConditionServerInstalled)
+			if Installed(observed.Server) {
+				t.Error("it counts as installed")
+			}
+			index := slices.IndexFunc(got.Resources, func(resource v1alpha1.ManagedResource) bool { return resource.Name == observed.Server.Source.Name })
+			if entry := got.Resources[index]; entry.Phase != v1alpha1.Failed || entry.Message == "" {
+				t.Errorf("the OCIRepository is listed as %s: %q", entry.Phase, entry.Message)
+			}
+		})
+	}
+}
+
+// TestSuspendedSourceOfWhatIsNotWanted says nothing: while the configuration is not valid no chart is needed.
+func TestSuspendedSourceOfWhatIsNotWanted(t *testing.T) {
+	velero, observed := stored(t)
+	observed.Server.Wanted = nil
+	observed.Server.Source.Spec.Suspend = true
+	outcome{metav1.ConditionTrue, v1alpha1.ReasonInstalled, v1alpha1.Ready, nil}.check(t, Compute(velero, observed, later), v1alpha1.ConditionServerInstalled)
 }

@@ -31,6 +31,9 @@ func Compute(velero *v1alpha1.Velero, observed Observation, now metav1.Time) v1a
 	judged := judge(observed, status.Conditions)
 	summary := judged.summary(velero.Spec.Version)
 	status.Phase = string(judged.phase(summary, observed))
+	if observed.Queued {
+		summary = summary.and("; a change by the platform operator waits for its turn")
+	}
 	status.Conditions = append(judged, named{v1alpha1.ConditionReady, summary}).conditions(status.Conditions, velero.Generation, now)
 	status.Resources = resources(observed, status.Conditions)
 	return status

@@ -172,3 +172,18 @@ func TestMessagesAreBounded(t *testing.T) {
 		t.Errorf("%d bytes: …%s", len(got), got[len(got)-10:])
 	}
 }
+
+// TestQueued: what waits for its turn is told so, and is otherwise as it was.
+func TestQueued(t *testing.T) {
+	velero, observed := stored(t)
+	before := Compute(velero, observed, later)
+	observed.Queued = true
+	got := Compute(velero, observed, later)
+	if want := find(before.Status, v1alpha1.ConditionReady).Message + "; a change by the platform operator waits for its turn"; find(got.Status, v1alpha1.ConditionReady).Message != want {
+		t.Errorf("it says %q, want %q", find(got.Status, v1alpha1.ConditionReady).Message, want)
+	}
+	got.Conditions[0].Message = before.Conditions[0].Message
+	if diff := cmp.Diff(before, got); diff != "" {
+		t.Errorf("more is changed (-before +after):\n%s", diff)
+	}
+}

@@ -132,6 +132,9 @@ func (c component) stalled() verdict {
 	return stuck(v1alpha1.ReasonStalled, message)
 }
 
+// undeletable is all that Helm tells when it could not delete an object: neither which one nor why.
+const undeletable = "failed to delete release"
+
 // UninstallFailure says in the user's words why Flux could not uninstall a release, given what Flux wrote. The reason is empty when it is that
 // of the step of the deletion.
 func UninstallFailure(text string) (reason, message string) {
@@ -141,6 +144,8 @@ func UninstallFailure(text string) (reason, message string) {
 		return v1alpha1.ReasonCredentialsInvalid, "the cluster refuses the credentials that Flux has for it; a platform operator must have access granted again, or remove it there and suspend its HelmRelease"
 	case cause.unreachable:
 		return v1alpha1.ReasonTargetUnreachable, "the cluster cannot be reached; it is tried again"
+	case strings.Contains(text, undeletable):
+		return "", "an object of it cannot be deleted: the cluster does not know its kind any more, or does not permit it; a platform operator must mend that, or remove it there and suspend its HelmRelease"
 	}
 	return "", "the last attempt to uninstall it failed: " + cause.text + "; it is tried again"
 }
@@ -161,6 +166,7 @@ var causes = []struct {
 	cause
 }{
 	{regexp.MustCompile(`values don't meet the specifications of the schema`), cause{text: "its chart does not accept the configured values", person: true}},
+	{regexp.MustCompile(`Deployment "velero" in namespace "[^"]*" exists already and belongs to somebody else`), cause{text: `namespace "velero" has a Deployment "velero" already that belongs to somebody else, who must remove it first`, person: true}},
 	{regexp.MustCompile(`invalid ownership metadata|cannot be imported into the current release|Apply failed with \d+ conflict`), cause{text: "an object of it exists already and belongs to somebody else", person: true}},
 	{regexp.MustCompile(`violates PodSecurity|denied the request|ValidatingAdmissionPolicy`), cause{text: "an admission rule of the cluster does not accept an object of it", person: true}},
 	{regexp.MustCompile(`failed calling webhook`), cause{text: "an admission webhook of the cluster does not answer"}},
@@ -178,10 +184,21 @@ var causes = []struct {
 }
 
 func causeOf(text string) cause {
+	return causeOr(text, "the platform operator finds the cause in its HelmRelease")
+}
+
+// causeOr has words for what is not known.
+func causeOr(text, unknown string) cause {
 	for _, known := range causes {
 		if known.pattern.MatchString(text) {
 			return known.cause
 		}
 	}
-	return cause{text: "the platform operator finds the cause in its HelmRelease"}
+	return cause{text: unknown}
+}
+
+// Refusal says in the user's words that the platform cluster does not take what is written there for a Velero, given what its API server wrote.
+func Refusal(text string) string {
+	return "the platform cluster refuses what is needed for this Velero: " + causeOr(text, "the cluster does not accept an object of it").text +
+		"; a platform operator must act, and it is tried again"
 }

@@ -92,3 +92,25 @@ func refuse(t *testing.T, got v1alpha1.VeleroStatus, events []Event, message str
 		}
 	}
 }
+
+// TestRefusalsAreNotPassedOn: what the platform's API server writes names objects and rules of the platform.
+func TestRefusalsAreNotPassedOn(t *testing.T) {
+	for text, want := range map[string]string{
+		`create Secret "sp-velero-x": secrets "sp-velero-x" is forbidden: exceeded quota: hunter2, requested: count/secrets=1`:                    "quota",
+		`create HelmRelease "velero-server": admission webhook "hunter2.internal" denied the request: no`:                                         "admission rule",
+		`helmreleases "velero-server" is forbidden: ValidatingAdmissionPolicy 'hunter2' with binding 'hunter2' denied request: no`:                "admission rule",
+		`accessrequests is forbidden: User "system:serviceaccount:openmcp-system:velero" cannot create resource in the namespace "mcp--0f9e8d7c"`: "does not permit",
+		`HelmRelease.helm.toolkit.fluxcd.io "velero-server" is invalid: spec.x: Invalid value: "hunter2"`:                                         "invalid",
+		"kaboom hunter2": "does not accept",
+	} {
+		got := Refusal(text)
+		if !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q in it", text, got, want)
+		}
+		for _, secret := range secrets {
+			if strings.Contains(got, secret) {
+				t.Errorf("%q is passed on: %q", text, got)
+			}
+		}
+	}
+}

@@ -57,7 +57,7 @@ func (c component) verdict(held verdict, stored []metav1.Condition) verdict {
 		return waiting(v1alpha1.ReasonInstalling, c.subject+" is being removed and will be installed again")
 	case hr.Spec.Suspend:
 		return stuck(v1alpha1.ReasonSuspended, "a platform operator suspended "+c.subject+"; nothing is changed until it is resumed")
-	case c.Wanted != nil && !c.switched():
+	case c.awaitsChart():
 		return c.coming().and(c.untouched())
 	default:
 		return c.running(apimeta.FindStatusCondition(stored, c.conditionType))
@@ -66,10 +66,15 @@ func (c component) verdict(held verdict, stored []metav1.Condition) verdict {
 
 // coming is the verdict before Flux is told to install the wanted chart.
 func (c component) coming() verdict {
-	if c.Wanted == nil || fetched(c.Source) {
+	if c.Wanted == nil || fetched(c.Source) && !suspended(c.Source) {
 		return c.installing()
 	}
 	return sourceVerdict(c.Wanted.Chart, c.Source)
+}
+
+// awaitsChart says whether it takes a chart to come to what is wanted, or to the next change of it.
+func (c component) awaitsChart() bool {
+	return c.Wanted != nil && (suspended(c.Source) || !c.switched())
 }
 
 // switched says whether the HelmRelease uses the wanted chart. It is only switched when the chart is there, so a chart that cannot be

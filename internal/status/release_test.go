@@ -86,6 +86,7 @@ func helmCases() map[string]helmCase {
 		"UpgradeUnreachable":    {attempt(helmv2.UpgradeFailedReason, "Helm upgrade failed: Kubernetes cluster unreachable: Get \"https://10.0.0.1\""), unseen("cannot be reached"), progressing(v1alpha1.ReasonTargetUnreachable)},
 		"SchemaViolation":       upgrade(helmv2.UpgradeFailedReason, "values don't meet the specifications of the schema(s) in the following chart(s):\nvelero-server:\n- at '': bad", true, "does not accept the configured values"),
 		"OwnershipConflict":     upgrade(helmv2.InstallFailedReason, "ServiceAccount \"velero\" in namespace \"velero--1\" exists and cannot be imported into the current release: invalid ownership metadata", true, "belongs to somebody else"),
+		"OwnershipRefused":      upgrade(helmv2.InstallFailedReason, "execution error at (velero-control-plane/templates/placeholder.yaml:6:4): Deployment \"velero\" in namespace \"velero\" exists already and belongs to somebody else; remove it first", true, `Deployment "velero" already that belongs to somebody else`),
 		"Forbidden":             upgrade(helmv2.UpgradeFailedReason, "deployments.apps is forbidden: User \"system:serviceaccount:x\" cannot create", true, "does not permit"),
 		"PodSecurity":           upgrade(helmv2.UpgradeFailedReason, "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"", true, "admission rule"),
 		"Webhook":               upgrade(helmv2.UpgradeFailedReason, "Internal error occurred: failed calling webhook \"x\": Post \"https://x.svc\": x509: bad", false, "webhook"),

@@ -15,6 +15,8 @@ import (
 type Observation struct {
 	// Blocked is nil when the configuration can be used.
 	Blocked *plan.Blocked
+	// Queued: a change of the platform operator's has to wait while it reaches others.
+	Queued bool
 	// Access is what became of the requests for access.
 	Access Access
 	// ControlPlane and Server are the two releases as they are wanted and as they are seen.

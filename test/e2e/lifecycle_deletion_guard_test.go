@@ -126,18 +126,7 @@ func (s tenant) lastObjectGoes(t *testing.T) {
 
 // foreignCRDsStay: the release adopts CRDs that are there already, so that they are of its version; but they are not its own.
 func (s tenant) foreignCRDsStay(t *testing.T) {
-	var controlPlane client.Client
-	eventually(t, installed, "the control plane is there", func(ctx context.Context) error {
-		cluster, err := world.ControlPlane(ctx, s.Namespace, s.Name)
-		if err != nil {
-			return err
-		}
-		if err := cluster.Ready(ctx); err != nil {
-			return err
-		}
-		controlPlane, err = connect(cluster)
-		return err
-	})
+	controlPlane := s.awaitControlPlane(t)
 	foreign := []client.Object{
 		crd("velero.io", "v1", "backups", "Backup"), crd("velero.io", "v1", "volumeclones", "VolumeClone"), crd("example.org", "v1", "gadgets", "Gadget"),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "velero"}},

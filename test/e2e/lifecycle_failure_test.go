@@ -148,7 +148,7 @@ func (s tenant) changePollInterval(t *testing.T, interval time.Duration) {
 	s.awaitReady(t)
 }
 
-// conflict: on the shared cluster, nothing that exists already is ours.
+// conflict: on the shared cluster, nothing that exists already is ours; on the control plane, only the namespace and Velero's CRDs are.
 func conflict(t *testing.T) {
 	t.Run("failure: a Deployment of that name is there already | InstallFailed, it is left alone, Ready once it is gone", func(t *testing.T) {
 		tenant := newTenant(t, "failures", "taken")
@@ -165,6 +165,25 @@ func conflict(t *testing.T) {
 			t.Errorf("the foreign Deployment was changed: %+v", deployment.ObjectMeta)
 		}
 		must(t, workload.Delete(t.Context(), foreign))
+		tenant.awaitReady(t)
+		tenant.leave(t)
+	})
+	t.Run("failure: the control plane has a Deployment of that name already | InstallFailed, it is left alone, Ready once it is gone", func(t *testing.T) {
+		tenant := newTenant(t, "upgrade", "occupied")
+		tenant.orderControlPlane(t)
+		controlPlane := tenant.awaitControlPlane(t)
+		foreign := foreignDeployment("velero")
+		must(t, ensure(t.Context(), controlPlane, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: foreign.Namespace}}))
+		must(t, controlPlane.Create(t.Context(), foreign))
+		tenant.orderVelero(t, oldVersion)
+		tenant.awaitCondition(t, v1alpha1.ConditionControlPlaneInstalled, metav1.ConditionFalse, v1alpha1.ReasonInstallFailed, "belongs to somebody else, who must remove it first")
+		tenant.awaitPhase(t, v1alpha1.Failed)
+		left := &appsv1.Deployment{}
+		must(t, controlPlane.Get(t.Context(), client.ObjectKeyFromObject(foreign), left))
+		if left.UID != foreign.UID || left.Generation != foreign.Generation || len(left.Labels) > 0 {
+			t.Errorf("the foreign Deployment was changed: %+v", left.ObjectMeta)
+		}
+		must(t, controlPlane.Delete(t.Context(), foreign))
 		tenant.awaitReady(t)
 		tenant.leave(t)
 	})

@@ -39,6 +39,8 @@ func paths(t *testing.T) {
 		walker.orderControlPlane(t)
 		walker.orderVelero(t, oldVersion, aws)
 	}
+	release := holdWorkloadCluster(t)
+	defer release()
 	for round := range rounds {
 		t.Run("paths, round "+strconv.Itoa(round)+": random changes of three Veleros, the ProviderConfig and its Secrets | the same as new Veleros with the last of them", func(t *testing.T) {
 			walk(t, walkers, rand.New(rand.NewPCG(uint64(round), 0)))

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -35,6 +36,7 @@ func secrets(t *testing.T) {
 	caBundle(t, tenant)
 	chartSecrets(t, tenant)
 	credentials(t, tenant)
+	editedCopies(t, tenant)
 	tenant.leave(t)
 }
 
@@ -116,6 +118,36 @@ func credentials(t *testing.T, tenant tenant) {
 		tenant.awaitQuiet(t)
 		tenant.awaitReady(t)
 		tenant.assertNotRestarted(t, pod)
+	})
+}
+
+// editedCopies are generated Secrets that somebody edits.
+func editedCopies(t *testing.T, tenant tenant) {
+	t.Run("generated secrets: values are changed, removed and added by hand | undone within seconds, Ready", func(t *testing.T) {
+		for _, name := range []string{"sp-velero-server-identity", "sp-velero-server-values"} {
+			secret := &corev1.Secret{}
+			must(t, platform.Get(t.Context(), types.NamespacedName{Namespace: tenant.names.TenantNamespace, Name: name}, secret))
+			for _, edit := range []string{`{"data":{"values.yaml":"e30="}}`, `{"data":{"values.yaml":null}}`, `{"data":{"another":"e30="}}`} {
+				must(t, platform.Patch(t.Context(), secret.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(edit))))
+				tenant.awaitData(t, name, secret.Data)
+			}
+		}
+		tenant.awaitQuiet(t)
+		tenant.awaitReady(t)
+	})
+}
+
+func (s tenant) awaitData(t *testing.T, name string, want map[string][]byte) {
+	t.Helper()
+	eventually(t, soon, name+" is as it was generated", func(ctx context.Context) error {
+		secret := &corev1.Secret{}
+		if err := platform.Get(ctx, types.NamespacedName{Namespace: s.names.TenantNamespace, Name: name}, secret); err != nil {
+			return err
+		}
+		if !maps.EqualFunc(want, secret.Data, bytes.Equal) {
+			return errors.New("it holds something else")
+		}
+		return nil
 	})
 }
 

@@ -25,6 +25,7 @@ var lifecycle = []part{
 	{"failures", failures},
 	{"secrets", secrets},
 	{"canary", canary},
+	{"flux", fluxIssues},
 	{"paths", paths},
 	// Last: it takes Flux's CRDs away from everybody for a while.
 	{"deletion", deletions},

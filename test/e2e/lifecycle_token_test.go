@@ -62,7 +62,31 @@ func onboardingToken(t *testing.T) {
 		tenant.awaitCondition(t, v1alpha1.ConditionAccessGranted, metav1.ConditionFalse, v1alpha1.ReasonControlPlaneNotFound)
 		must(t, operator.Running())
 	})
+	t.Run("onboarding access: it has another server | the operator ends and says why, and works on when it is started again", func(t *testing.T) {
+		moveAccess(t, "https://127.0.0.1:", "https://localhost:")
+		eventually(t, soon, "the operator has ended and says why", func(context.Context) error {
+			ended := operator.Running()
+			if ended == nil || !strings.Contains(ended.Error(), "the access to the onboarding cluster has another server") {
+				return fmt.Errorf("it says: %w", ended)
+			}
+			return nil
+		})
+		moveAccess(t, "https://localhost:", "https://127.0.0.1:")
+		restart(t)
+		tenant.change(t, func(spec *v1alpha1.VeleroSpec) { spec.Version = oldVersion })
+		tenant.awaitCondition(t, v1alpha1.ConditionAccessGranted, metav1.ConditionFalse, v1alpha1.ReasonControlPlaneNotFound)
+	})
 	tenant.leave(t)
+}
+
+// moveAccess edits the server in the operator's access, as a move of the onboarding cluster would.
+func moveAccess(t *testing.T, from, to string) {
+	t.Helper()
+	before := onboardingAccess(t).secret
+	moved := before.DeepCopy()
+	kubeconfig := strings.ReplaceAll(string(before.Data[clustersv1alpha1.SecretKeyKubeconfig]), from, to)
+	moved.Data[clustersv1alpha1.SecretKeyKubeconfig] = []byte(kubeconfig)
+	must(t, platform.Patch(t.Context(), moved, client.MergeFrom(before)))
 }
 
 // accessToOnboarding is the operator's.

@@ -176,3 +176,21 @@ func everybodyLeft(t *testing.T) {
 		return nil
 	})
 }
+
+// awaitControlPlane waits until the control plane that was ordered answers.
+func (s tenant) awaitControlPlane(t *testing.T) client.Client {
+	t.Helper()
+	var controlPlane client.Client
+	eventually(t, installed, "the control plane is there", func(ctx context.Context) error {
+		cluster, err := world.ControlPlane(ctx, s.Namespace, s.Name)
+		if err != nil {
+			return err
+		}
+		if err := cluster.Ready(ctx); err != nil {
+			return err
+		}
+		controlPlane, err = connect(cluster)
+		return err
+	})
+	return controlPlane
+}

@@ -68,6 +68,18 @@ func ensured(t *testing.T, subject *access.Access, velero types.NamespacedName) 
 	return grants, reasons
 }
 
+// givesBack repeats Release until nothing is left.
+func givesBack(t *testing.T, subject *access.Access, velero types.NamespacedName) {
+	t.Helper()
+	eventually(t, "everything is given back", func(ctx context.Context) error {
+		gone, err := subject.Release(ctx, velero)
+		if err == nil && !gone {
+			err = errors.New("it is not")
+		}
+		return err
+	})
+}
+
 // upToDate checks that the grants are about the newest Secrets: a ClusterProvider may write one again right after it was granted.
 func upToDate(ctx context.Context, grants plan.Grants, velero types.NamespacedName) error {
 	names, err := plan.NamesOf(velero)
@@ -310,13 +322,7 @@ func releaseKeepsTheOrder(t *testing.T, subject *access.Access, velero types.Nam
 	before = held.DeepCopy()
 	controllerutil.RemoveFinalizer(held, hold)
 	must(t, platform.Patch(t.Context(), held, client.MergeFrom(before)))
-	eventually(t, "everything is given back", func(ctx context.Context) error {
-		gone, err := subject.Release(ctx, velero)
-		if err == nil && !gone {
-			err = errors.New("it is not")
-		}
-		return err
-	})
+	givesBack(t, subject, velero)
 	objects := []client.Object{clusterRequest, requestOf(velero, names, access.ControlPlane), requestOf(velero, names, access.Server), requestOf(velero, names, access.Workload)}
 	for _, grant := range []plan.Grant{grants.ControlPlane, grants.Server, grants.Workload} {
 		objects = append(objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace, Name: grant.Secret}})

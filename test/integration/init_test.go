@@ -57,8 +57,13 @@ func built(t *testing.T) program {
 // init runs the command as openmcp-operator's Job does, in a namespace of the platform. It returns the exit code and what was printed.
 func (p program) init(t *testing.T, namespace string, args ...string) (int, string) {
 	t.Helper()
+	return p.execute(t, "init", namespace, args...)
+}
+
+func (p program) execute(t *testing.T, name, namespace string, args ...string) (int, string) {
+	t.Helper()
 	must(t, ensure(t.Context(), platform, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	command := exec.CommandContext(t.Context(), p.path, append([]string{"init", "--environment=integration", "--verbosity=INFO", "--kubeconfig=" + p.kubeconfig}, args...)...)
+	command := exec.CommandContext(t.Context(), p.path, append([]string{name, "--environment=integration", "--verbosity=INFO", "--kubeconfig=" + p.kubeconfig}, args...)...)
 	command.Env = append(os.Environ(), "POD_NAME=init", "POD_NAMESPACE="+namespace, "POD_IP=127.0.0.1", "POD_SERVICE_ACCOUNT_NAME=init")
 	var printed bytes.Buffer
 	command.Stdout, command.Stderr = &printed, &printed
@@ -73,6 +78,8 @@ func (p program) init(t *testing.T, namespace string, args ...string) (int, stri
 func TestInit(t *testing.T) {
 	program := built(t)
 	t.Run("FailuresRegisterNothing", func(t *testing.T) { failuresRegisterNothing(t, program) })
+	t.Run("CRDsThatAreRefusedRegisterNothing", func(t *testing.T) { refusedCRDs(t, program) })
+	t.Run("RunNeedsTheOnboardingCluster", func(t *testing.T) { runsOnlyWithAccess(t, program) })
 	t.Run("Registers", func(t *testing.T) { registers(t, program) })
 	t.Run("Repeats", func(t *testing.T) { repeats(t, program) })
 	t.Run("RepairsCRDs", func(t *testing.T) { repairsCRDs(t, program) })

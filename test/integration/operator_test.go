@@ -24,6 +24,7 @@ import (
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
 	openmcpconst "github.com/openmcp-project/openmcp-operator/api/constants"
 
+	"github.com/openmcp-project/service-provider-velero/internal/cluster"
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 	"github.com/openmcp-project/service-provider-velero/test/landscape"
 )
@@ -54,7 +55,7 @@ func operatorClients(ctx context.Context) (client.Client, client.Reader, error) 
 		Scheme:  scheme(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
+			DefaultTransform: cluster.Trim,
 			ByObject: map[client.Object]cache.ByObject{
 				&helmv2.HelmRelease{}:             ours,
 				&sourcev1.OCIRepository{}:         ours,

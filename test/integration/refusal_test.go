@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -91,6 +90,46 @@ func TestGrantOfAnOlderGeneration(t *testing.T) {
 	}
 }
 
+// behind is a cache that does not hear of any more changes of AccessRequests.
+type behind struct {
+	client.Client
+	seen map[client.ObjectKey]*clustersv1alpha1.AccessRequest
+}
+
+// Get implements client.Client.
+func (b behind) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	request, ok := object.(*clustersv1alpha1.AccessRequest)
+	if !ok {
+		return b.Client.Get(ctx, key, object, opts...)
+	}
+	if b.seen[key] == nil {
+		if err := b.Client.Get(ctx, key, request, opts...); err != nil {
+			return err
+		}
+		b.seen[key] = request.DeepCopy()
+	}
+	b.seen[key].DeepCopyInto(request)
+	return nil
+}
+
+// TestGrantThatTheCacheStillHas: it is of an older generation from the moment on that other rights are asked for.
+func TestGrantThatTheCacheStillHas(t *testing.T) {
+	velero, names := newTenant(t, "behind")
+	standIn(t, velero, names)
+	ensured(t, accessOf(rights("secrets")), velero)
+	updated := access.New(behind{cached, map[client.ObjectKey]*clustersv1alpha1.AccessRequest{}}, uncached, rights("configmaps"))
+	for look := range 2 {
+		outcome, err := updated.Ensure(t.Context(), velero)
+		if apierrors.IsConflict(err) {
+			continue
+		}
+		must(t, err)
+		if outcome.Waiting == nil || outcome.Waiting.Failed || outcome.Grants.Workload.Secret != "" {
+			t.Errorf("look %d: it waits for %+v, and the grants are %+v", look, outcome.Waiting, outcome.Grants)
+		}
+	}
+}
+
 // TestCredentialsThatVanish: a grant without its Secret, or with one that is on its way out, does not count.
 func TestCredentialsThatVanish(t *testing.T) {
 	velero, names := newTenant(t, "vanish")
@@ -134,13 +173,7 @@ func TestRequestsOfSomebodyElse(t *testing.T) {
 	if outcome, err := subject.Ensure(t.Context(), velero); err == nil && outcome.Waiting == nil {
 		t.Errorf("it is used: %+v", outcome)
 	}
-	eventually(t, "the rest is given back", func(ctx context.Context) error {
-		gone, err := subject.Release(ctx, velero)
-		if err == nil && !gone {
-			err = errors.New("it is not")
-		}
-		return err
-	})
+	givesBack(t, subject, velero)
 	after := requestOf(velero, names, access.ControlPlane)
 	must(t, platform.Get(t.Context(), client.ObjectKeyFromObject(after), after))
 	if !after.DeletionTimestamp.IsZero() || len(after.Spec.Token.Permissions) > 0 || after.Labels[plan.InstanceLabel] != "" {

@@ -120,13 +120,7 @@ func TestAccessThatIsTakenAway(t *testing.T) {
 	for _, secret := range secretsOf(t, names, grants) {
 		merge(t, platform, secret, `{"metadata":{"labels":null}}`)
 	}
-	eventually(t, "everything is given back", func(ctx context.Context) error {
-		gone, err := subject.Release(ctx, velero)
-		if err == nil && !gone {
-			err = errors.New("it is not")
-		}
-		return err
-	})
+	givesBack(t, subject, velero)
 	for _, grant := range []plan.Grant{grants.ControlPlane, grants.Server, grants.Workload} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace, Name: grant.Secret}}
 		eventually(t, "the Secret is gone", func(ctx context.Context) error { return isGone(ctx, platform, secret) })

@@ -118,8 +118,8 @@ func (l *life) written(t *testing.T) map[string]any {
 // essence is what somebody wrote, without what others add to it.
 func essence(object unstructured.Unstructured) map[string]any {
 	annotations := map[string]string{}
-	if made, exists := object.GetAnnotations()[plan.SourcesAnnotation]; exists {
-		annotations[plan.SourcesAnnotation] = made
+	for _, key := range []string{plan.SourcesAnnotation, plan.KeysAnnotation} {
+		annotations[key] = object.GetAnnotations()[key]
 	}
 	finalizers := slices.DeleteFunc(object.GetFinalizers(), func(finalizer string) bool { return finalizer == theirs })
 	return map[string]any{

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,8 +21,9 @@ import (
 )
 
 func generated(names plan.Names, name string, kind corev1.SecretType, data map[string][]byte) *corev1.Secret {
+	recorded := map[string]string{plan.SourcesAnnotation: "1", plan.KeysAnnotation: strings.Join(slices.Sorted(maps.Keys(data)), ",")}
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace, Name: name, Labels: names.Labels(), Annotations: map[string]string{plan.SourcesAnnotation: "1"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace, Name: name, Labels: names.Labels(), Annotations: recorded},
 		Type:       kind,
 		Data:       data,
 	}
@@ -161,7 +165,7 @@ func TestVersionsAndContents(t *testing.T) {
 	got, err := platformOf().Contents(t.Context(), names, sources)
 	must(t, err)
 	want := map[plan.Source]plan.Content{
-		sources[0]: {Type: secret.Type, Data: secret.Data}, sources[1]: {Data: map[string][]byte{"ca.crt": []byte("PEM")}}, sources[2]: {Type: corev1.SecretTypeOpaque, Data: tenants.Data},
+		sources[0]: {Type: secret.Type, Data: secret.Data}, sources[1]: {Data: map[string][]byte{"ca.crt": []byte("PEM"), "binary": {0xff}}}, sources[2]: {Type: corev1.SecretTypeOpaque, Data: tenants.Data},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("contents (-want +got):\n%s", diff)

@@ -25,9 +25,8 @@ import (
 func TestControlPlaneComesAndGoesWithItsServer(t *testing.T) {
 	l := up(t)
 	cluster := controlPlane(t, l, "comes-and-goes", nil)
-	if err := cluster.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	// On a busy machine openMCP calls a ControlPlane Ready that is granted but still starting.
+	eventually(t, "its API server is ready", func() error { return cluster.Ready(t.Context()) })
 	if !serves(t, cluster, "apps/v1") {
 		t.Error("a control plane does not serve apps/v1")
 	}

@@ -97,8 +97,11 @@ func (l *Landscape) furnishOnboarding(ctx context.Context) error {
 	return establish(ctx, c, definitions)
 }
 
-// furnishWorkload puts two nodes on the workload cluster, which kwok then brings to life.
+// furnishWorkload puts two nodes on the workload cluster, which kwok then brings to life. Real ones register themselves.
 func (l *Landscape) furnishWorkload(ctx context.Context) error {
+	if l.RealNodes() {
+		return nil
+	}
 	c, err := l.Workload.Client()
 	if err != nil {
 		return err

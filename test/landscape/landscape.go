@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/openmcp-project/service-provider-velero/test/landscape/apiserver"
+	"github.com/openmcp-project/service-provider-velero/test/landscape/node"
 	"github.com/openmcp-project/service-provider-velero/test/landscape/programs"
 	"github.com/openmcp-project/service-provider-velero/test/landscape/site"
 )
@@ -43,6 +44,9 @@ type Options struct {
 	Race bool
 	// OperatorRules are the rights of the operator on the platform cluster; everything when empty.
 	OperatorRules []rbacv1.PolicyRule
+	// RealNodes asks for nodes that pull images and run containers, one each for the workload and the platform cluster, and for
+	// an object store. They need root on Linux; where they cannot be had, Progress is told why and the nodes are simulated.
+	RealNodes bool
 	// TokenLifetime is how long the tokens last that the cluster provider grants; 30 days when zero.
 	TokenLifetime time.Duration
 	// Progress is told what goes on, one line a call; nil is silent.
@@ -80,15 +84,18 @@ func Up(ctx context.Context, options Options) (*Landscape, error) {
 	defer unlock()
 	l := &Landscape{options: options, begin: time.Now()}
 	running, err := l.attach(dir)
-	if err != nil || running {
-		return l, err
+	if err != nil {
+		return nil, err
+	}
+	if running && l.hasWantedNodes() {
+		return l, nil
 	}
 	if err := l.prepare(ctx, dir); err != nil {
 		return nil, err
 	}
 	if err := l.start(ctx); err != nil {
 		// The processes go, but the logs stay for whoever wants to know why.
-		return nil, errors.Join(err, l.site.Processes().StopAll(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, l.stop(context.WithoutCancel(ctx)))
 	}
 	return l, nil
 }
@@ -126,13 +133,26 @@ func Down(ctx context.Context, options Options) error {
 
 // Down ends every process of the landscape and removes its state.
 func (l *Landscape) Down(ctx context.Context) error {
-	if err := l.site.Processes().StopAll(ctx); err != nil {
+	if err := l.stop(ctx); err != nil {
 		return fmt.Errorf("take the landscape down: %w", err)
 	}
 	if err := os.RemoveAll(l.site.Dir); err != nil {
 		return fmt.Errorf("remove the state of the landscape: %w", err)
 	}
 	return nil
+}
+
+// hasWantedNodes says whether the nodes that run are of the kind that was asked for, as far as the machine allows it.
+func (l *Landscape) hasWantedNodes() bool {
+	return l.RealNodes() == (l.options.RealNodes && node.Possible() == nil)
+}
+
+// stop ends all processes, and removes what nodes have outside of the state directory.
+func (l *Landscape) stop(ctx context.Context) error {
+	if err := l.site.Processes().StopAll(ctx); err != nil {
+		return err
+	}
+	return node.Remove(context.WithoutCancel(ctx), l.site.Dir)
 }
 
 // attach opens the landscape in dir and says whether it is complete and alive.
@@ -178,7 +198,7 @@ func (l *Landscape) open() error {
 		}
 		cluster.Server = server
 	}
-	l.Registry = fmt.Sprintf("127.0.0.1:%d", l.site.RegistryPort)
+	l.Registry = fmt.Sprintf("%s:%d", l.site.Address(), l.site.RegistryPort)
 	return nil
 }
 
@@ -202,8 +222,14 @@ func (l *Landscape) prepare(ctx context.Context, dir string) error {
 	if l.site.KubernetesVersion, err = programs.KubernetesVersion(shelf.Checkout); err != nil {
 		return err
 	}
-	for _, port := range []*int{&l.site.EtcdPort, &l.site.RegistryPort} {
-		if *port, err = site.FreePort(); err != nil {
+	if err := l.plug(ctx, shelf); err != nil {
+		return err
+	}
+	if l.site.EtcdPort, err = site.FreePort(); err != nil {
+		return err
+	}
+	for _, port := range []*int{&l.site.RegistryPort, &l.site.S3Port} {
+		if *port, err = site.FreePortAt(l.site.Address()); err != nil {
 			return err
 		}
 	}

@@ -12,14 +12,17 @@ import (
 //go:embed stages.yaml
 var stages []byte
 
-// startNodes gives the workload cluster a scheduler and nodes. The nodes are simulated: a pod that is scheduled becomes
-// Running and Ready, and one that is deleted goes, without a container runtime and so without root.
+// startNodes gives the workload cluster a scheduler and nodes. Unless real ones were asked for they are simulated: a pod that
+// is scheduled becomes Running and Ready, and one that is deleted goes, without a container runtime and so without root.
 func (l *Landscape) startNodes(ctx context.Context) error {
-	return together(ctx, l.startScheduler, l.startKwok)
+	if l.RealNodes() {
+		return l.startRealNodes(ctx)
+	}
+	return together(ctx, func(context.Context) error { return l.startScheduler(l.Workload) }, l.startKwok)
 }
 
-func (l *Landscape) startScheduler(context.Context) error {
-	kubeconfig, err := l.Workload.UserKubeconfig("kube-scheduler", "system:masters")
+func (l *Landscape) startScheduler(cluster Cluster) error {
+	kubeconfig, err := cluster.UserKubeconfig("kube-scheduler", "system:masters")
 	if err != nil {
 		return err
 	}
@@ -28,10 +31,10 @@ func (l *Landscape) startScheduler(context.Context) error {
 		return err
 	}
 	_, err = l.site.Start(process.Spec{
-		Name: "kube-scheduler", Program: "kube-scheduler", Stage: site.StageController,
+		Name: "kube-scheduler-" + cluster.Name, Program: "kube-scheduler", Stage: site.StageController,
 		Args: []string{
 			"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1",
-			fmt.Sprintf("--secure-port=%d", ports[0]), "--cert-dir=" + l.site.Path("servers", Workload, "pki", "scheduler"),
+			fmt.Sprintf("--secure-port=%d", ports[0]), "--cert-dir=" + l.site.Path("servers", cluster.Name, "pki", "scheduler"),
 		},
 	})
 	return err

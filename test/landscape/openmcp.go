@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	environment     = "landscape"
+	// Environment is the name of the environment that the operators share.
+	Environment     = "landscape"
 	controlPlanes   = "openmcp-controlplane" // the process, and the PlatformService it stands for
 	openMCPOperator = "openmcp-operator"
 )
@@ -41,7 +42,7 @@ func (l *Landscape) startOpenMCP(ctx context.Context) error {
 		return err
 	}
 	flags := []string{
-		"--environment=" + environment, "--kubeconfig=" + kubeconfig, "--config=" + l.site.Path("openmcp-operator.yaml"),
+		"--environment=" + Environment, "--kubeconfig=" + kubeconfig, "--config=" + l.site.Path("openmcp-operator.yaml"),
 	}
 	if err := l.runOpenMCP(ctx, openMCPOperator, append([]string{"run", "--controllers=scheduler,accessrequest"}, flags...)); err != nil {
 		return err

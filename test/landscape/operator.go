@@ -58,7 +58,7 @@ func (l *Landscape) StartOperator(ctx context.Context, options OperatorOptions) 
 		return nil, err
 	}
 	flags := []string{
-		"--environment=" + environment, "--provider-name=" + ProviderName, "--verbosity=INFO", "--kubeconfig=" + kubeconfig,
+		"--environment=" + Environment, "--provider-name=" + ProviderName, "--verbosity=INFO", "--kubeconfig=" + kubeconfig,
 	}
 	if !options.SkipInit {
 		if err := l.once(ctx, OperatorUser+"-init", program, append([]string{"init"}, flags...)); err != nil {

@@ -23,6 +23,7 @@ func (l *Landscape) start(ctx context.Context) error {
 	err := together(ctx,
 		inOrder(l.startEtcd, l.startServers),
 		l.startRegistry,
+		l.startObjectStore,
 		l.buildCommand,
 	)
 	if err != nil {
@@ -77,7 +78,7 @@ func (l *Landscape) startServers(ctx context.Context) error {
 
 func (l *Landscape) server(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if _, err := apiserver.Start(ctx, l.site, apiserver.Spec{Name: name}); err != nil {
+		if _, err := apiserver.Start(ctx, l.site, apiserver.Spec{Name: name, Services: l.services(name)}); err != nil {
 			return err
 		}
 		l.Report("cluster %s is ready", name)
@@ -95,7 +96,7 @@ func (l *Landscape) startControllers(context.Context) error {
 }
 
 func (l *Landscape) startRegistry(ctx context.Context) error {
-	address := fmt.Sprintf("127.0.0.1:%d", l.site.RegistryPort)
+	address := fmt.Sprintf("%s:%d", l.site.Address(), l.site.RegistryPort)
 	config := fmt.Sprintf(registryConfig, l.site.Path("registry"), address)
 	if err := l.site.Write([]byte(config), "registry.yaml"); err != nil {
 		return err
@@ -123,10 +124,19 @@ func (l *Landscape) goBuild(ctx context.Context, flags []string, target, pkg str
 	if err := os.MkdirAll(l.site.Path("bin"), 0o700); err != nil {
 		return fmt.Errorf("create the program directory: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", target}, flags...), pkg)...)
-	cmd.Dir = l.site.Checkout
+	return l.runGoBuild(ctx, nil, append(append([]string{"-o", target}, flags...), pkg))
+}
+
+// goBuildStatic builds a program of the checkout that needs no files of the machine it was built on, as an image wants it.
+func (l *Landscape) goBuildStatic(ctx context.Context, target, pkg string) error {
+	return l.runGoBuild(ctx, []string{"CGO_ENABLED=0"}, []string{"-trimpath", "-ldflags=-s -w", "-o", target, pkg})
+}
+
+func (l *Landscape) runGoBuild(ctx context.Context, env, args []string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build"}, args...)...)
+	cmd.Dir, cmd.Env = l.site.Checkout, append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w: %s", pkg, err, out)
+		return fmt.Errorf("build %s: %w: %s", args[len(args)-1], err, out)
 	}
 	return nil
 }

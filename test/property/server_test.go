@@ -137,7 +137,7 @@ func (l labelsOfObject) Get(key string) string { return l[key] }
 func (l labelsOfObject) Lookup(key string) (string, bool) { value, has := l[key]; return value, has }
 
 // Create implements client.Client.
-func (s *apiServer) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+func (s *apiServer) Create(_ context.Context, object client.Object, options ...client.CreateOption) error {
 	kind, key := kindOf(object), client.ObjectKeyFromObject(object)
 	if _, exists := s.objects[kind][key]; exists {
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: kind}, key.Name)
@@ -152,6 +152,7 @@ func (s *apiServer) Create(_ context.Context, object client.Object, _ ...client.
 	created.SetUID(types.UID(fmt.Sprintf("uid-%d", s.version)))
 	created.SetGeneration(1)
 	created.SetCreationTimestamp(metav1.Now().Rfc3339Copy())
+	record(nil, created, (&client.CreateOptions{}).ApplyOptions(options).FieldManager)
 	s.store(created)
 	show(created, object)
 	return nil
@@ -176,8 +177,12 @@ func (s *apiServer) store(object client.Object) {
 }
 
 // Update implements client.Client.
-func (s *apiServer) Update(_ context.Context, object client.Object, _ ...client.UpdateOption) error {
-	return s.replace(object, object.DeepCopyObject().(client.Object), false)
+func (s *apiServer) Update(_ context.Context, object client.Object, options ...client.UpdateOption) error {
+	changed := object.DeepCopyObject().(client.Object)
+	if before, err := s.stored(object, client.ObjectKeyFromObject(object)); err == nil {
+		record(before, changed, (&client.UpdateOptions{}).ApplyOptions(options).FieldManager)
+	}
+	return s.replace(object, changed, false)
 }
 
 // replace stores changed: its status, or everything else. What is stored then is shown in object.

@@ -18,7 +18,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 
 {{- define "velero-server.podLabels" -}}
 {{- $own := include "velero-server.selectorLabels" . | fromYaml }}
-{{- merge $own (deepCopy .Values.podLabels) | toYaml }}
+{{- merge $own (.Values.podLabels | default dict | deepCopy) | toYaml }}
 {{- end }}
 
 {{/*
@@ -26,5 +26,5 @@ Labels of the objects Prometheus selects by label: the chart's own, and those in
 */}}
 {{- define "velero-server.monitoringLabels" -}}
 {{- $own := include "velero-server.labels" (first .) | fromYaml }}
-{{- merge $own (deepCopy (last .)) | toYaml }}
+{{- merge $own (last . | default dict | deepCopy) | toYaml }}
 {{- end }}

@@ -16,8 +16,10 @@ One init container per plugin, in the order given. Each copies its binary to the
   envFrom:
     {{- . | nindent 2 }}
   {{- end }}
+  {{- with $.Values.initResources }}
   resources:
-    {{- toYaml $.Values.initResources | nindent 4 }}
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   securityContext:
     {{- include "velero-server.containerSecurity" $ | nindent 4 }}
   volumeMounts:

@@ -27,15 +27,10 @@ plugin-{{ regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trimAll "-" | trunc 47 | 
 {{- with .Values.server.features }}
 - {{ printf "--features=%s" (join "," .) | quote }}
 {{- end }}
-{{- with .Values.server.disableControllers }}
-- {{ printf "--disable-controllers=%s" (join "," .) | quote }}
+{{- with include "velero-server.disabledControllers" . }}
+- {{ printf "--disable-controllers=%s" . | quote }}
 {{- end }}
-{{- $own := list "--kubeconfig" "--kubecontext" "--namespace" "--plugin-dir" "--metrics-address" "--features" "--disable-controllers" "--log-level" "--log-format" }}
-{{- range .Values.server.extraArgs }}
-{{- $flag := splitList "=" . | first }}
-{{- if has $flag $own }}
-{{- fail (printf "server.extraArgs: %s is set by the chart" $flag) }}
-{{- end }}
+{{- range include "velero-server.extraArgs" . | fromYamlArray }}
 - {{ . | quote }}
 {{- end }}
 {{- end }}
@@ -45,13 +40,16 @@ The environment as one list without duplicates (server-side apply refuses those)
 extraEnv. What the pod cannot work without is not replaceable.
 */}}
 {{- define "velero-server.env" -}}
+{{- $inCluster := include "velero-server.inCluster" . | fromYaml }}
 {{- $fixed := list
+  (dict "name" "KUBERNETES_SERVICE_HOST" "value" $inCluster.host)
+  (dict "name" "KUBERNETES_SERVICE_PORT" "value" $inCluster.port)
   (dict "name" "VELERO_NAMESPACE" "value" .Values.controlPlane.namespace)
   (dict "name" "VELERO_SCRATCH_DIR" "value" "/scratch")
   (dict "name" "HOME" "value" "/scratch")
   (dict "name" "LD_LIBRARY_PATH" "value" "/plugins") }}
 {{- $default := list (dict "name" "AWS_EC2_METADATA_DISABLED" "value" "true") }}
-{{- with include "velero-server.goMemLimit" .Values.resources }}
+{{- with include "velero-server.goMemLimit" (.Values.resources | default dict) }}
 {{- $default = append $default (dict "name" "GOMEMLIMIT" "value" .) }}
 {{- end }}
 {{- $reserved := list "KUBECONFIG" "SSL_CERT_DIR" "SSL_CERT_FILE" "HTTP_PROXY" "HTTPS_PROXY" "NO_PROXY" "http_proxy" "https_proxy" "no_proxy" }}
@@ -70,19 +68,21 @@ extraEnv. What the pod cannot work without is not replaceable.
 {{- range $default }}
 {{- if not (has .name $extra) }}{{ $env = append $env . }}{{ end }}
 {{- end }}
-{{- concat $env .Values.extraEnv | toYaml }}
+{{- concat $env (.Values.extraEnv | default list) | toYaml }}
 {{- end }}
 
 {{/*
-80 % of the memory limit, so that Go collects garbage before the kernel kills the server. Nothing for limits that are not
-written in Mi or Gi.
+80 % of the memory limit, so that Go collects garbage before the kernel kills the server. GOMEMLIMIT knows no fractions and
+only some of the suffixes of a quantity, so it is always whole MiB.
 */}}
 {{- define "velero-server.goMemLimit" -}}
 {{- $limit := dig "limits" "memory" "" . | toString }}
-{{- if regexMatch "^[1-9][0-9]*(Mi|Gi)$" $limit }}
-{{- $mebibytes := regexFind "^[0-9]+" $limit | int64 }}
-{{- if hasSuffix "Gi" $limit }}{{ $mebibytes = mul $mebibytes 1024 }}{{ end }}
-{{- printf "%dMiB" (div (mul $mebibytes 8) 10) }}
+{{- $number := regexFind "^[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?" $limit }}
+{{- $factor := dict "" 1 "m" 1e-3 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18
+  "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 "Ei" 1152921504606846976 }}
+{{- with get $factor (trimPrefix $number $limit) }}
+{{- $mebibytes := divf (mulf (float64 $number) . 0.8) 1048576 | int64 }}
+{{- if $mebibytes }}{{ printf "%dMiB" $mebibytes }}{{ end }}
 {{- end }}
 {{- end }}
 
@@ -109,7 +109,7 @@ pod: the name changes with the content, and the pod refers to the name.
 {{- define "velero-server.proxySecret" -}}
 {{- $proxy := .Values.proxy }}
 {{- if or $proxy.http $proxy.https $proxy.noProxy -}}
-velero-proxy-{{ printf "%s\n%s\n%s" $proxy.http $proxy.https $proxy.noProxy | sha256sum | trunc 8 }}
+velero-proxy-{{ printf "%s\n%s\n%s" $proxy.http $proxy.https (include "velero-server.noProxy" .) | sha256sum | trunc 8 }}
 {{- end -}}
 {{- end }}
 

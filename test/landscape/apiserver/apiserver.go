@@ -3,11 +3,13 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -26,13 +28,17 @@ type Spec struct {
 	Name string
 	// Flags are added to those every server has.
 	Flags []string
+	// Services is the range of the addresses of the cluster's Services. A cluster whose pods are real must have one of its
+	// own: the server then listens where pods expect it, at the first address of the range, and calls kubelets.
+	Services string
 }
 
 // Server is a running API server.
 type Server struct {
-	Name string
-	Port int
-	site *site.Site
+	Name    string
+	Address string
+	Port    int
+	site    *site.Site
 }
 
 // NodelessControllers are what a cluster without nodes needs: namespaces that finish deleting, garbage collection by
@@ -51,11 +57,11 @@ func Start(ctx context.Context, s *site.Site, spec Spec) (Server, error) {
 		return Server{}, err
 	}
 	if !found {
-		if server, err = create(s, spec.Name); err != nil {
+		if server, err = create(s, spec); err != nil {
 			return Server{}, err
 		}
 	}
-	record, err := server.ensure(server.process(), func() (process.Spec, error) { return server.spec(spec.Flags) })
+	record, err := server.ensure(server.process(), func() (process.Spec, error) { return server.spec(spec) })
 	if err != nil {
 		return Server{}, err
 	}
@@ -99,19 +105,22 @@ func List(s *site.Site) ([]string, error) {
 }
 
 // create makes the certificates and the port of a server, and records it last.
-func create(s *site.Site, name string) (Server, error) {
-	server := Server{Name: name, site: s}
-	authority, err := pki.Create(server.path("pki"), name)
+func create(s *site.Site, spec Spec) (Server, error) {
+	server, err := place(s, spec)
 	if err != nil {
 		return Server{}, err
 	}
-	if _, err := authority.Server("server"); err != nil {
+	authority, err := pki.Create(server.path("pki"), server.Name)
+	if err != nil {
+		return Server{}, err
+	}
+	if _, err := authority.Server("server", server.Address); err != nil {
+		return Server{}, err
+	}
+	if _, err := authority.Client(kubeletClient, "system:masters"); err != nil {
 		return Server{}, err
 	}
 	if _, _, err := authority.TokenKeys(); err != nil {
-		return Server{}, err
-	}
-	if server.Port, err = site.FreePort(); err != nil {
 		return Server{}, err
 	}
 	if _, err := server.UserKubeconfig("admin", "system:masters"); err != nil {
@@ -119,10 +128,29 @@ func create(s *site.Site, name string) (Server, error) {
 	}
 	content, err := json.Marshal(server)
 	if err != nil {
-		return Server{}, fmt.Errorf("record the API server %s: %w", name, err)
+		return Server{}, fmt.Errorf("record the API server %s: %w", server.Name, err)
 	}
-	return server, s.Write(content, "servers", name, "server.json")
+	return server, s.Write(content, "servers", server.Name, "server.json")
 }
+
+// place decides where a new server listens.
+func place(s *site.Site, spec Spec) (Server, error) {
+	server := Server{Name: spec.Name, Address: s.Address(), site: s}
+	if spec.Services != "" {
+		services, err := netip.ParsePrefix(spec.Services)
+		if err != nil {
+			return Server{}, fmt.Errorf("read the range of the Services of %s: %w", spec.Name, err)
+		}
+		server.Address, server.Port = services.Addr().Next().String(), 443
+		return server, nil
+	}
+	var err error
+	server.Port, err = site.FreePortAt(server.Address)
+	return server, err
+}
+
+// kubeletClient is who a server is to the kubelets of its cluster.
+const kubeletClient = "kubelet-client"
 
 // Stop ends a server and removes everything it left, its data in etcd too.
 func (s Server) Stop(ctx context.Context) error {
@@ -195,13 +223,13 @@ func (s Server) ensure(name string, spec func() (process.Spec, error)) (process.
 //go:embed audit-policy.yaml
 var auditPolicy []byte
 
-func (s Server) spec(extra []string) (process.Spec, error) {
+func (s Server) spec(wanted Spec) (process.Spec, error) {
 	if err := s.site.Write(auditPolicy, "servers", s.Name, "audit-policy.yaml"); err != nil {
 		return process.Spec{}, err
 	}
 	args := append(etcd.ClientFlags(s.site),
 		"--etcd-prefix="+s.prefix(),
-		fmt.Sprintf("--secure-port=%d", s.Port), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", s.Port), "--bind-address="+s.Address, "--advertise-address="+s.Address,
 		"--endpoint-reconciler-type=none", // loopback is no address the kubernetes Service may have
 		"--tls-cert-file="+s.path("pki", "server.crt"), "--tls-private-key-file="+s.path("pki", "server.key"),
 		"--client-ca-file="+s.path("pki", "ca.crt"), "--cert-dir="+s.path("pki"),
@@ -209,12 +237,17 @@ func (s Server) spec(extra []string) (process.Spec, error) {
 		"--service-account-signing-key-file="+s.path("pki", "token.key"),
 		"--service-account-issuer=https://"+s.Name+".landscape.invalid",
 		"--service-account-extend-token-expiration=false",
-		"--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.0.0.0/16", "--allow-privileged=true",
+		"--authorization-mode=Node,RBAC", "--service-cluster-ip-range="+cmp.Or(wanted.Services, "10.0.0.0/16"), "--allow-privileged=true",
 		"--audit-policy-file="+s.path("audit-policy.yaml"), "--audit-log-path="+s.AuditLog(),
 		"--audit-log-mode=blocking", "--audit-log-maxsize=1024", "--profiling=false",
 	)
+	if wanted.Services != "" {
+		args = append(args, "--kubelet-preferred-address-types=InternalIP",
+			"--kubelet-client-certificate="+s.path("pki", "client-"+kubeletClient+".crt"),
+			"--kubelet-client-key="+s.path("pki", "client-"+kubeletClient+".key"))
+	}
 	return process.Spec{
-		Name: s.process(), Program: "kube-apiserver", Args: append(args, extra...),
+		Name: s.process(), Program: "kube-apiserver", Args: append(args, wanted.Flags...),
 		Stage: site.StageServer, Kill: true, // it takes up to a minute over SIGTERM, and its data is thrown away
 	}, nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // URL is where the server listens.
-func (s Server) URL() string { return fmt.Sprintf("https://127.0.0.1:%d", s.Port) }
+func (s Server) URL() string { return fmt.Sprintf("https://%s:%d", s.Address, s.Port) }
 
 // CA is the certificate of the server's authority.
 func (s Server) CA() ([]byte, error) {

@@ -99,12 +99,17 @@ type Pair struct{ Cert, Key string }
 // CA is the file with the authority's certificate.
 func (a *Authority) CA() string { return filepath.Join(a.dir, certFile) }
 
-// Server issues a certificate for a server that listens on loopback.
-func (a *Authority) Server(name string) (Pair, error) {
+// Server issues a certificate for a server that listens on loopback, and on the addresses given.
+func (a *Authority) Server(name string, addresses ...string) (Pair, error) {
+	ips := make([]net.IP, 0, len(addresses)+2)
+	ips = append(ips, net.IPv4(127, 0, 0, 1), net.IPv6loopback)
+	for _, address := range addresses {
+		ips = append(ips, net.ParseIP(address))
+	}
 	return a.issue(name, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
 		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		IPAddresses: ips,
 		// etcd's own gateway calls etcd with the server certificate.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})

@@ -27,6 +27,9 @@ type Spec struct {
 	Stage int
 	// Kill ends the process with SIGKILL at once, for those that take long over a farewell nobody needs.
 	Kill bool
+	// Isolated gives the process namespaces of its own, as a container has: when it ends, everything that it started, mounted
+	// and set up in its network is gone with it. Only root on Linux can do that.
+	Isolated bool
 	// Program and Args are what to run.
 	Program string
 	Args    []string
@@ -86,6 +89,9 @@ func launch(spec Spec) (*exec.Cmd, error) {
 	cmd.Env = append(os.Environ(), spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if spec.Isolated {
+		isolate(cmd.SysProcAttr)
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}

@@ -24,6 +24,9 @@ func (s Shelf) key(ctx context.Context, p program) (string, error) {
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%s\n", strings.Join(strings.Fields(version), " "), flags)
+	if p.tags != "" {
+		fmt.Fprintln(sum, p.tags)
+	}
 	for _, name := range []string{"go.mod", "go.sum"} {
 		content, err := os.ReadFile(filepath.Join(s.module(p.tool), name))
 		if err != nil {
@@ -50,7 +53,10 @@ func (s Shelf) build(ctx context.Context, p program, target string) error {
 	}
 	// Built beside the target, then renamed: a build that is interrupted leaves nothing that looks finished.
 	partial := target + ".partial"
-	if _, err := s.output(ctx, p.tool, "build", "-ldflags", flags, "-o", partial, p.path); err != nil {
+	if _, err := s.goCommand(ctx, p.tool, p.needs != "", "build", "-tags", p.tags, "-ldflags", flags, "-o", partial, p.path); err != nil {
+		if p.needs != "" {
+			return fmt.Errorf("build %s, which needs %s: %w", p.name, p.needs, err)
+		}
 		return fmt.Errorf("build %s: %w", p.name, err)
 	}
 	return os.Rename(partial, target)
@@ -102,18 +108,33 @@ func (s Shelf) module(tool string) string {
 
 // output runs go in a tools module and returns what it prints.
 func (s Shelf) output(ctx context.Context, tool string, args ...string) (string, error) {
+	return s.goCommand(ctx, tool, false, args...)
+}
+
+func (s Shelf) goCommand(ctx context.Context, tool string, cgo bool, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = s.module(tool)
 	// A user's workspace or flags must not decide what is built: the key would not know.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	if cgo {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Start()
+	if err == nil {
+		// The compilers that it starts inherit this, so that a long build leaves the machine usable.
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, background)
+		err = cmd.Wait()
+	}
 	if err != nil {
 		return "", fmt.Errorf("go %s: %w: %s", args[0], err, tail(stderr.String(), 2000))
 	}
-	return string(out), nil
+	return stdout.String(), nil
 }
+
+// background is how nice builds are to everything else on the machine.
+const background = 10
 
 func tail(text string, limit int) string {
 	text = strings.TrimSpace(text)

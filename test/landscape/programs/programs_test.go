@@ -3,6 +3,7 @@ package programs
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,7 +85,7 @@ func TestEveryProgramHasAToolsModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range catalog {
+	for _, p := range slices.Concat(catalog, nodeCatalog, veleroCatalog) {
 		content, err := os.ReadFile(filepath.Join(checkout, "test/tools", p.tool, "go.mod"))
 		if err != nil {
 			t.Error(err)
@@ -113,5 +114,17 @@ func write(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestVersionIsThatOfTheModule(t *testing.T) {
+	checkout, err := Checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"velero": "v1.18.3", "velero-1.14": "v1.14.0", "velero-plugin-for-aws": "v1.14.3", "kubelet": "v1.36.3"} {
+		if got, err := Version(checkout, name); got != want || err != nil {
+			t.Errorf("Version(%s) = %q, %v, want %s", name, got, err, want)
+		}
 	}
 }

@@ -33,8 +33,10 @@ type Site struct {
 	Programs map[string]string
 	// KubernetesVersion is what the API servers report.
 	KubernetesVersion string
-	// EtcdPort, RegistryPort: where etcd and the OCI registry listen on loopback.
-	EtcdPort, RegistryPort int
+	// EtcdPort, RegistryPort, S3Port: where etcd (on loopback), the OCI registry and the object store listen.
+	EtcdPort, RegistryPort, S3Port int
+	// Network is where a landscape with real nodes lives; nil when its nodes are simulated.
+	Network *Network
 	// TokenLifetime is how long a token the cluster provider grants is valid.
 	TokenLifetime time.Duration
 	// Complete is set once everything came up.
@@ -85,6 +87,14 @@ func (s *Site) Write(content []byte, elements ...string) error {
 	return os.Rename(path+".partial", path)
 }
 
+// Address is where servers listen that pods have to reach: loopback, unless pods are real.
+func (s *Site) Address() string {
+	if s.Network == nil {
+		return Loopback
+	}
+	return s.Network.Host()
+}
+
 // Log is the log of a process.
 func (s *Site) Log(name string) string { return s.Path("logs", name+".log") }
 
@@ -100,9 +110,15 @@ func (s *Site) Start(spec process.Spec) (process.Record, error) {
 	return s.Processes().Start(spec)
 }
 
+// Loopback is the address of everything that nobody outside this machine's own network namespace has to reach.
+const Loopback = "127.0.0.1"
+
 // FreePort picks a port on loopback on which nothing listens.
-func FreePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func FreePort() (int, error) { return FreePortAt(Loopback) }
+
+// FreePortAt picks a port of an address on which nothing listens.
+func FreePortAt(address string) (int, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}

@@ -14,12 +14,14 @@ import (
 	"github.com/openmcp-project/service-provider-velero/test/landscape"
 	"github.com/openmcp-project/service-provider-velero/test/landscape/clusterprovider"
 	"github.com/openmcp-project/service-provider-velero/test/landscape/demo"
+	"github.com/openmcp-project/service-provider-velero/test/landscape/node"
 	"github.com/openmcp-project/service-provider-velero/test/landscape/programs"
 	"github.com/openmcp-project/service-provider-velero/test/landscape/site"
 )
 
 // upFlags are the flags that decide what landscape comes up.
 func upFlags(flags *flag.FlagSet, options *landscape.Options) {
+	flags.BoolVar(&options.RealNodes, "real-nodes", false, "run real nodes and an object store, which needs root on Linux")
 	flags.BoolVar(&options.Race, "race", false, "build the operator with the race detector")
 	flags.DurationVar(&options.TokenLifetime, "token-lifetime", clusterprovider.DefaultTokenLifetime,
 		"how long granted tokens last, 10m at least")
@@ -100,6 +102,13 @@ func clusterProvider(ctx context.Context, args []string) error {
 		return fmt.Errorf("read the access to the platform cluster: %w", err)
 	}
 	return clusterprovider.Run(ctx, platform, s, *health)
+}
+
+func runNode(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errors.New("node: which file describes it?")
+	}
+	return node.Run(ctx, args[0])
 }
 
 func showDemo(ctx context.Context, args []string) error {

@@ -58,6 +58,8 @@ func run(ctx context.Context, args []string) error {
 		return listPrograms(ctx, args)
 	case "cluster-provider": // run by the landscape itself
 		return clusterProvider(ctx, args)
+	case "node": // the same, as the first process of a node
+		return runNode(ctx, args)
 	case "help", "-h", "--help":
 		fmt.Print(usage)
 		return nil
