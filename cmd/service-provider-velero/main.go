@@ -13,13 +13,19 @@ import (
 	"github.com/openmcp-project/controller-utils/pkg/logging"
 
 	"github.com/openmcp-project/service-provider-velero/internal/app"
+	"github.com/openmcp-project/service-provider-velero/internal/cli"
 )
 
 const usage = `usage: service-provider-velero COMMAND [flags]
 
 commands:
-  init  install the CRDs and register the API; run by openmcp-operator before run
-  run   run the operator`
+  init    install the CRDs and register the API; run by openmcp-operator before run
+  run     run the operator
+  render  print what the operator would write for a Velero, without a cluster
+  mirror  list, copy and use the charts and images that a ProviderConfig needs`
+
+// tools are the commands that people run; all of their arguments are their own.
+var tools = map[string]func(context.Context, []string, cli.Streams) error{"render": cli.Render, "mirror": cli.Mirror}
 
 func main() {
 	if err := command(os.Args[1:]); err != nil {
@@ -31,6 +37,9 @@ func main() {
 func command(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("no command given\n\n%s", usage)
+	}
+	if tool := tools[args[0]]; tool != nil {
+		return tool(ctrl.SetupSignalHandler(), args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	}
 	var options app.Options
 	flags := pflag.NewFlagSet(args[0], pflag.ContinueOnError)

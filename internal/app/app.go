@@ -16,6 +16,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openmcp-project/controller-utils/pkg/logging"
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
@@ -81,6 +82,21 @@ func (o *Options) platformConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("configure access to the platform cluster: %w", err)
 	}
 	return tuned(config), nil
+}
+
+// PlatformClient connects to the platform cluster with a kubeconfig; empty: that of the environment.
+func PlatformClient(kubeconfig string) (client.Client, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("configure access to the platform cluster: %w", err)
+	}
+	connected, err := client.New(tuned(config), client.Options{Scheme: platformScheme()})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the platform cluster: %w", err)
+	}
+	return connected, nil
 }
 
 // tuned leaves throttling to the API server's priority and fairness: the client's default of 5 requests a second would make a restart with

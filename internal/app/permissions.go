@@ -83,8 +83,8 @@ func onboardingRun() []clustersv1alpha1.PermissionsRequest {
 	}}}
 }
 
-// tenantPermissions are the rights on a tenant's control plane and on the workload cluster.
-func tenantPermissions() access.Permissions {
+// TenantPermissions are the rights on a tenant's control plane and on the workload cluster.
+func TenantPermissions() access.Permissions {
 	return access.Permissions{
 		ControlPlane: controlPlane(),
 		// Velero backs up and restores everything, RBAC included, and the API server lets nobody hand out more than they have.

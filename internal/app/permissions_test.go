@@ -18,7 +18,7 @@ func tables() map[string][]rbacv1.PolicyRule {
 	tables := map[string][]rbacv1.PolicyRule{"PlatformInit": PlatformInit(), "PlatformRun": PlatformRun()}
 	for name, requests := range map[string][]clustersv1alpha1.PermissionsRequest{
 		"OnboardingInit": onboardingInit(), "OnboardingRun": onboardingRun(),
-		"ControlPlane": tenantPermissions().ControlPlane, "Workload": tenantPermissions().Workload(serverNamespace),
+		"ControlPlane": TenantPermissions().ControlPlane, "Workload": TenantPermissions().Workload(serverNamespace),
 	} {
 		for _, request := range requests {
 			key := name
@@ -77,7 +77,7 @@ func TestNobodyCanRaiseRights(t *testing.T) {
 
 // TestWorkloadIsOneNamespace: the workload cluster is shared by all tenants.
 func TestWorkloadIsOneNamespace(t *testing.T) {
-	for _, request := range tenantPermissions().Workload(serverNamespace) {
+	for _, request := range TenantPermissions().Workload(serverNamespace) {
 		switch request.Namespace {
 		case serverNamespace:
 		case "":

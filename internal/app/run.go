@@ -143,7 +143,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, onboarding runtimecluster.Clus
 	veleros := &controller.Reconciler{
 		Onboarding: onboarding.GetClient(),
 		Configs:    configs,
-		Access:     access.New(mgr.GetClient(), mgr.GetAPIReader(), tenantPermissions()),
+		Access:     access.New(mgr.GetClient(), mgr.GetAPIReader(), TenantPermissions()),
 		Platform:   platform,
 		Recorder:   onboarding.GetEventRecorder(plan.UserAgent),
 	}

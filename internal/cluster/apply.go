@@ -36,17 +36,26 @@ func (p *Platform) ApplySource(ctx context.Context, current, wanted *sourcev1.OC
 	if current == nil {
 		return wanted, p.create(ctx, wanted, &sourcev1.OCIRepository{}, sourcev1.OCIRepositoryKind)
 	}
-	if !current.DeletionTimestamp.IsZero() {
+	changed := correctedSource(current, wanted)
+	if changed == nil {
 		return current, nil
+	}
+	return changed, p.patch(ctx, current, changed, sourcev1.OCIRepositoryKind)
+}
+
+// correctedSource is an OCIRepository with what is wanted; nil when nothing differs, or when it is being deleted. spec.suspend is the SREs'.
+func correctedSource(current, wanted *sourcev1.OCIRepository) *sourcev1.OCIRepository {
+	if !current.DeletionTimestamp.IsZero() {
+		return nil
 	}
 	changed := current.DeepCopy()
 	changed.Spec = wanted.Spec
 	changed.Spec.Suspend = current.Spec.Suspend
 	adjustMetadata(changed, wanted)
 	if equality.Semantic.DeepEqual(current, changed) {
-		return current, nil
+		return nil
 	}
-	return changed, p.patch(ctx, current, changed, sourcev1.OCIRepositoryKind)
+	return changed
 }
 
 // ApplyRelease creates the HelmRelease, or corrects it when it differs from what is wanted, and returns it as it is then.

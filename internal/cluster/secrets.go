@@ -65,12 +65,10 @@ func (p *Platform) ApplySecret(ctx context.Context, wanted *corev1.Secret) error
 	if current.Labels[plan.InstanceLabel] != wanted.Labels[plan.InstanceLabel] {
 		return &ConflictError{Kind: "Secret", Name: wanted.Name}
 	}
-	if current.Type != wanted.Type || current.Immutable != nil && *current.Immutable {
+	if fixed(&current, wanted) {
 		return p.remake(ctx, &current, wanted)
 	}
-	changed := current.DeepCopy()
-	changed.Data = wanted.Data
-	adjustMetadata(changed, wanted)
+	changed := correctedSecret(&current, wanted)
 	if err := p.client.Update(ctx, changed, writer); err != nil {
 		return wrap(err, "update", "Secret", wanted.Name)
 	}
@@ -79,6 +77,18 @@ func (p *Platform) ApplySecret(ctx context.Context, wanted *corev1.Secret) error
 		return p.remake(ctx, changed, wanted)
 	}
 	return nil
+}
+
+// fixed says whether a Secret cannot become what is wanted.
+func fixed(current, wanted *corev1.Secret) bool {
+	return current.Type != wanted.Type || current.Immutable != nil && *current.Immutable
+}
+
+func correctedSecret(current, wanted *corev1.Secret) *corev1.Secret {
+	changed := current.DeepCopy()
+	changed.Data = wanted.Data
+	adjustMetadata(changed, wanted)
+	return changed
 }
 
 func (p *Platform) remake(ctx context.Context, current, wanted *corev1.Secret) error {

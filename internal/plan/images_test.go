@@ -119,3 +119,76 @@ func TestAnyNumberOfPlugins(t *testing.T) {
 		}
 	}
 }
+
+// TestPinnedVersionsAreAskedForWithoutTheirDigest: a platform can pin what it offers, and nobody has to change a Velero.
+func TestPinnedVersionsAreAskedForWithoutTheirDigest(t *testing.T) {
+	other := strings.Replace(digest, "0123", "3210", 1)
+	tests := map[string]struct {
+		offered []string
+		asked   string
+		want    string
+	}{
+		"Pinned":      {[]string{"v1@" + digest, "v2"}, "v1", "velero/velero:v1@" + digest},
+		"InFull":      {[]string{"v1@" + digest}, "v1@" + digest, "velero/velero:v1@" + digest},
+		"PlainWins":   {[]string{"v1@" + digest, "v1"}, "v1", "velero/velero:v1"},
+		"Ambiguous":   {[]string{"v1@" + digest, "v1@" + other}, "v1", ""},
+		"OtherDigest": {[]string{"v1@" + digest}, "v1@" + other, ""},
+		"OnlyDigest":  {[]string{"v1@" + digest}, digest, ""},
+		"Prefix":      {[]string{"v1.1@" + digest}, "v1", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			asked := request(t, "guide")
+			asked.Spec = v1alpha1.VeleroSpec{Version: test.asked}
+			asked.Config.AvailableImages = []v1alpha1.AvailableImage{{Name: "velero", Versions: test.offered, Image: "velero/velero"}}
+			resolved, blocked := plan.Resolve(asked)
+			if (blocked == nil) != (test.want != "") {
+				t.Fatalf("blocked: %+v", blocked)
+			}
+			if blocked == nil && resolved.Image != test.want {
+				t.Errorf("got %s, want %s", resolved.Image, test.want)
+			}
+		})
+	}
+}
+
+func TestArtifacts(t *testing.T) {
+	config := request(t, "full").Config
+	config.AvailableImages = []v1alpha1.AvailableImage{{Name: "velero", Versions: []string{"v1", "v2@" + digest, digest}, Image: "localhost:5000/velero"}}
+	config.Charts = &v1alpha1.Charts{Repository: "oci://reg.example:5000/charts", Version: "0.1.0+build", Digests: &v1alpha1.ChartDigests{Server: digest}}
+	var got []string
+	for _, artifact := range plan.Artifacts(config) {
+		got = append(got, artifact.Name+" "+artifact.Version+" "+artifact.Reference())
+	}
+	want := []string{
+		"velero-control-plane 0.1.0+build reg.example:5000/charts/velero-control-plane:0.1.0_build",
+		"velero-server 0.1.0+build reg.example:5000/charts/velero-server:0.1.0_build@" + digest,
+		"velero v1 localhost:5000/velero:v1",
+		"velero v2@" + digest + " localhost:5000/velero:v2@" + digest,
+		"velero " + digest + " localhost:5000/velero@" + digest,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("artifacts (-want +got):\n%s", diff)
+	}
+}
+
+// TestArtifactsAreWhatIsInstalled: what is mirrored is what the releases refer to.
+func TestArtifactsAreWhatIsInstalled(t *testing.T) {
+	for _, name := range []string{"guide", "full"} {
+		asked := request(t, name)
+		known := map[string]bool{}
+		for _, artifact := range plan.Artifacts(asked.Config) {
+			known[artifact.Reference()] = true
+		}
+		resolved := resolve(t, asked)
+		used := []string{resolved.Image}
+		for _, plugin := range resolved.Plugins {
+			used = append(used, plugin.Image)
+		}
+		for _, image := range used {
+			if !known[image] {
+				t.Errorf("%s: %s is used and not among the artifacts", name, image)
+			}
+		}
+	}
+}

@@ -77,11 +77,29 @@ func imageOf(config *v1alpha1.ProviderConfigSpec, name, version string) (string,
 		if available.Name != name {
 			continue
 		}
-		if i := slices.Index(available.Versions, version); i >= 0 {
-			return imageReference(available.Image, available.Versions[i]), true
+		if offered, found := offeredAs(available.Versions, version); found {
+			return imageReference(available.Image, offered), true
 		}
 	}
 	return "", false
+}
+
+// offeredAs finds the version that a user asks for: itself, or else the only one that pins it to a digest. So a platform can pin what it
+// offers, as it must when it mirrors images, and users go on asking for a plain version.
+func offeredAs(versions []string, wanted string) (string, bool) {
+	if slices.Contains(versions, wanted) {
+		return wanted, true
+	}
+	var pinned []string
+	for _, version := range versions {
+		if tag, digest := splitVersion(version); tag == wanted && digest != "" {
+			pinned = append(pinned, version)
+		}
+	}
+	if len(pinned) != 1 {
+		return "", false
+	}
+	return pinned[0], true
 }
 
 // imageReference joins a repository with a tag, a digest, or tag@digest.
@@ -111,7 +129,7 @@ func samePlugin(config *v1alpha1.ProviderConfigSpec, plugins []Plugin) []problem
 
 func repositoryOf(config *v1alpha1.ProviderConfigSpec, plugin Plugin) string {
 	for _, available := range config.AvailableImages {
-		if available.Name == plugin.Name && slices.Contains(available.Versions, plugin.Version) {
+		if _, offered := offeredAs(available.Versions, plugin.Version); offered && available.Name == plugin.Name {
 			return available.Image
 		}
 	}

@@ -214,6 +214,12 @@ func imagePullData(name string, content Content) (map[string]any, error) {
 
 // chartPullData is a pull secret as Flux reads it.
 func chartPullData(content Content) (map[string][]byte, error) {
+	normalized, err := PullCredentials(content)
+	return map[string][]byte{corev1.DockerConfigJsonKey: normalized}, err
+}
+
+// PullCredentials are those of a pull secret of either type, in the form of fluxgen.NormalizeDockerConfig.
+func PullCredentials(content Content) ([]byte, error) {
 	key, err := pullKey(content)
 	if err != nil {
 		return nil, err
@@ -229,7 +235,7 @@ func chartPullData(content Content) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key %q: %w", key, err)
 	}
-	return map[string][]byte{corev1.DockerConfigJsonKey: normalized}, nil
+	return normalized, nil
 }
 
 // proxyData are the keys that Flux reads.

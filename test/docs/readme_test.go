@@ -2,6 +2,7 @@
 package docs
 
 import (
+	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -19,6 +20,7 @@ import (
 	providerv1alpha1 "github.com/openmcp-project/openmcp-operator/api/provider/v1alpha1"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
+	"github.com/openmcp-project/service-provider-velero/internal/cli"
 )
 
 func TestConditionsAndReasonsAreExplained(t *testing.T) {
@@ -92,6 +94,30 @@ func TestTargetsExist(t *testing.T) {
 		if _, exists := taskfile.Tasks[match[1]]; !exists {
 			t.Errorf("the README names target %s, which is none of %v", match[1], slices.Sorted(maps.Keys(taskfile.Tasks)))
 		}
+	}
+}
+
+// TestCommandsExist has every command with every flag of the README in the program's own help.
+func TestCommandsExist(t *testing.T) {
+	commands := map[string]func(context.Context, []string, cli.Streams) error{"render": cli.Render, "mirror": cli.Mirror}
+	blocks := strings.ReplaceAll(strings.Join(regexp.MustCompile("(?s)```sh\n.*?```").FindAllString(readme(t), -1), "\n"), "\\\n", " ")
+	found := 0
+	for _, match := range regexp.MustCompile(`service-provider-velero (render|mirror)( [a-z]+)?( .*)`).FindAllStringSubmatch(blocks, -1) {
+		found++
+		var help strings.Builder
+		args := append(strings.Fields(match[2]), "--help")
+		if err := commands[match[1]](t.Context(), args, cli.Streams{Out: &help, Err: t.Output()}); err != nil {
+			t.Errorf("%s: %v", match[0], err)
+			continue
+		}
+		for _, flag := range regexp.MustCompile(` (--?[a-z-]+)`).FindAllStringSubmatch(match[3], -1) {
+			if flag[1] != "-" && !regexp.MustCompile(`(^|\s)`+flag[1]+`[\s,]`).MatchString(help.String()) {
+				t.Errorf("%s has no flag %s", match[0], flag[1])
+			}
+		}
+	}
+	if found < 4 {
+		t.Errorf("the README names %d commands only", found)
 	}
 }
 

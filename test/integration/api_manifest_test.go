@@ -110,7 +110,14 @@ func TestManifestsApplyUnchanged(t *testing.T) {
 			if object.GetKind() == "Velero" {
 				object.SetNamespace("default")
 			}
+			alone := object.DeepCopy()
 			must(t, submit(t, test.cluster, object))
+			schemas, err := offline()
+			must(t, err)
+			must(t, schemas.Admit(t.Context(), alone))
+			if diff := cmp.Diff(asJSON(t, object.Object["spec"]), asJSON(t, alone.Object["spec"])); diff != "" {
+				t.Errorf("offline the defaults are others (-API server +offline):\n%s", diff)
+			}
 			if diff := cmp.Diff(asJSON(t, want), asJSON(t, object.Object["spec"])); diff != "" {
 				t.Errorf("spec (-written +stored):\n%s", diff)
 			}

@@ -2,13 +2,17 @@ package integration
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/openmcp-project/service-provider-velero/internal/admission"
 )
 
 const header = "apiVersion: velero.services.openmcp.cloud/v1alpha1\n"
@@ -49,10 +53,33 @@ func (r refused) check(t *testing.T, cluster client.Client, object client.Object
 	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 		t.Fatalf("it is refused for another reason: %v", err)
 	}
+	sameOffline(t, object.(*unstructured.Unstructured), err)
 	for _, name := range r.names {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("the message does not name %q: %v", name, err)
 		}
+	}
+}
+
+// offline are the schemas that the program carries.
+var offline = sync.OnceValues(admission.New)
+
+// sameOffline has the program refuse an object on its own. It says what the API server says.
+func sameOffline(t *testing.T, object *unstructured.Unstructured, refusal error) {
+	t.Helper()
+	schemas, err := offline()
+	must(t, err)
+	// As the program decodes it, with integers.
+	content, err := object.MarshalJSON()
+	must(t, err)
+	alone := &unstructured.Unstructured{}
+	must(t, alone.UnmarshalJSON(content))
+	err = schemas.Admit(t.Context(), alone)
+	if err == nil {
+		t.Fatalf("offline it is accepted, but the API server says: %v", refusal)
+	}
+	if diff := cmp.Diff(refusal.Error(), err.Error()); diff != "" {
+		t.Errorf("offline the message is another (-API server +offline):\n%s", diff)
 	}
 }
 
