@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -112,16 +111,3 @@ func (s *Site) Start(spec process.Spec) (process.Record, error) {
 
 // Loopback is the address of everything that nobody outside this machine's own network namespace has to reach.
 const Loopback = "127.0.0.1"
-
-// FreePort picks a port on loopback on which nothing listens.
-func FreePort() (int, error) { return FreePortAt(Loopback) }
-
-// FreePortAt picks a port of an address on which nothing listens.
-func FreePortAt(address string) (int, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
-}
