@@ -23,7 +23,7 @@ func FreePort() (int, error) { return FreePortAt(Loopback) }
 
 // FreePortAt picks a port of an address as FreePort does.
 func FreePortAt(address string) (int, error) {
-	dir := filepath.Join(os.TempDir(), "service-provider-velero-ports")
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("service-provider-velero-ports-%d", os.Getuid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
