@@ -105,3 +105,6 @@ const (
 	// ReasonReleasingAccess: deletion gives the access back.
 	ReasonReleasingAccess = "ReleasingAccess"
 )
+
+// EventDeletionIgnored is the reason of the one kind of Event that does not tell a condition's: a deletion that the operation annotation holds up.
+const EventDeletionIgnored = "DeletionIgnored"

@@ -101,7 +101,7 @@ func controlPlane() []clustersv1alpha1.PermissionsRequest {
 		rule(list(""), list("namespaces"), both(read, list("create", "update", "patch"))...),
 		rule(list(""), list("secrets"), both(read, write)...),
 		rule(list("apps"), list("deployments"), both(read, write)...),
-		rule(list("velero.io"), list("*"), "list"),
+		rule(list("velero.io"), list("backups", "restores", "schedules", "backupstoragelocations", "volumesnapshotlocations"), "list"),
 	)}}
 }
 

@@ -21,7 +21,7 @@ func (r *Reconciler) reportIgnored(velero *v1alpha1.Velero) {
 	if velero.DeletionTimestamp.IsZero() {
 		return
 	}
-	r.Recorder.Eventf(velero, nil, corev1.EventTypeWarning, "DeletionIgnored", "Delete",
+	r.Recorder.Eventf(velero, nil, corev1.EventTypeWarning, v1alpha1.EventDeletionIgnored, "Delete",
 		"deletion does not go on while annotation %s is %q", openmcpconst.OperationAnnotation, openmcpconst.OperationAnnotationValueIgnore)
 }
 

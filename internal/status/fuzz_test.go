@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
+	"github.com/openmcp-project/service-provider-velero/internal/plan"
 )
 
 // dice takes choices from fuzz data.
@@ -69,6 +70,20 @@ func (d *dice) scramble(release *Release, message, id string) {
 	}
 }
 
+// scrambleRest is what is decided without Flux.
+func (d *dice) scrambleRest(observed *Observation) {
+	observed.Queued = d.roll(4) == 3
+	if d.roll(4) == 3 {
+		observed.Blocked = &plan.Blocked{Reason: v1alpha1.ReasonVersionNotOffered, Message: "version v9 is not offered"}
+	}
+	switch d.roll(4) {
+	case 2:
+		observed.Access = Access{Reason: v1alpha1.ReasonAccessDenied, Message: "the platform denied access", Failed: true}
+	case 3:
+		observed.Access = Access{Reason: v1alpha1.ReasonWaitingForControlPlane, Message: "waiting for the platform"}
+	}
+}
+
 // FuzzCompute: whatever Flux reports, the status is within the API's limits, quotes nothing of Flux's texts, and stays as it is.
 func FuzzCompute(f *testing.F) {
 	for i, message := range nasty {
@@ -80,6 +95,7 @@ func FuzzCompute(f *testing.F) {
 		dice := dice(data)
 		dice.scramble(&observed.ControlPlane, message, id)
 		dice.scramble(&observed.Server, message, id)
+		dice.scrambleRest(&observed)
 		if dice.roll(8) == 7 {
 			observed.Removal = &Removal{Reason: removalSteps[dice.roll(len(removalSteps))], Message: "removing"}
 		}

@@ -224,7 +224,7 @@ func (s tenant) ignoredDeletion(t *testing.T) {
 	annotate(t, onboarding, velero, openmcpconst.OperationAnnotation, openmcpconst.OperationAnnotationValueIgnore)
 	s.startDeletion(t)
 	eventually(t, soon, "an event says that the deletion does not go on", func(context.Context) error {
-		if len(s.warnings(t, "DeletionIgnored")) == 0 {
+		if len(s.warnings(t, v1alpha1.EventDeletionIgnored)) == 0 {
 			return fmt.Errorf("no event")
 		}
 		return nil
