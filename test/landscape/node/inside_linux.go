@@ -128,7 +128,7 @@ func (n inside) run() error {
 	if err != nil {
 		return err
 	}
-	if err := awaitSocket(criSocket); err != nil {
+	if err := n.awaitContainerd(containerd); err != nil {
 		return err
 	}
 	for attempt := 1; ; attempt++ {
@@ -141,7 +141,7 @@ func (n inside) run() error {
 			return err
 		}
 		if ended == containerd {
-			return fmt.Errorf("containerd has ended with status %d; %s", status, process.LogTail(n.log("containerd")))
+			return n.endOfContainerd(status)
 		}
 		// A kubelet gives up when the machine is so busy that containerd does not answer in time. On other nodes systemd restarts it.
 		failure := fmt.Errorf("the kubelet has ended with status %d; %s", status, process.LogTail(n.log("kubelet")))
@@ -196,14 +196,22 @@ func (n inside) start(name, program string, args ...string) (int, error) {
 	return cmd.Process.Pid, nil
 }
 
-func awaitSocket(path string) error {
+func (n inside) awaitContainerd(pid int) error {
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		connection, err := net.Dial("unix", path)
+		connection, err := net.Dial("unix", criSocket)
 		if err == nil {
 			return connection.Close()
+		}
+		var state syscall.WaitStatus
+		if ended, _ := syscall.Wait4(pid, &state, syscall.WNOHANG, nil); ended == pid {
+			return n.endOfContainerd(state.ExitStatus())
 		}
 		if time.Since(begin) > patience {
 			return fmt.Errorf("containerd does not answer: %w", err)
 		}
 	}
+}
+
+func (n inside) endOfContainerd(status int) error {
+	return fmt.Errorf("containerd has ended with status %d; %s", status, process.LogTail(n.log("containerd")))
 }
