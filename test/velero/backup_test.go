@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/e2e-framework/pkg/envconf"
 	"sigs.k8s.io/e2e-framework/pkg/features"
+
+	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
 )
 
 const backupName = "all"
@@ -35,6 +37,37 @@ func backupAndRestore(who tenant) features.Feature {
 			return ctx
 		}).
 		Assess("a restore brings everything back as it was", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			who.assertRestores(t, before)
+			return ctx
+		}).
+		Feature()
+}
+
+// upgrade is a tenant with backups who goes on to a newer Velero.
+func upgrade(who tenant, version string) features.Feature {
+	var before map[string]any
+	return features.New("upgrade to "+version).
+		Setup(func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			before = inventory(t, who.controlPlane(t))
+			who.openBucket(t)
+			who.backUp(t)
+			return ctx
+		}).
+		Assess("the Velero becomes Ready again", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			velero := &v1alpha1.Velero{}
+			eventually(t, done, "the version is changed", func(ctx context.Context) error {
+				if err := onboarding.Get(ctx, who.NamespacedName, velero); err != nil {
+					return err
+				}
+				velero.Spec.Version = version
+				return onboarding.Update(ctx, velero)
+			})
+			who.awaitReady(t)
+			who.assertServerRuns(t, version)
+			return ctx
+		}).
+		Assess("what the old version backed up is restored by the new one", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			assertComplete(t, contentOf(t, who.controlPlane(t), backupName))
 			who.assertRestores(t, before)
 			return ctx
 		}).

@@ -44,11 +44,11 @@ func TestMain(m *testing.M) {
 
 // TestVelero is what two tenants do with their Veleros, while the operator moves from a process into a pod.
 func TestVelero(t *testing.T) {
-	one, two := tenantNamed("backed-up"), tenantNamed("old")
+	one, two := tenantNamed("backed-up"), tenantNamed("upgraded")
 	testEnvironment.Test(t,
 		installation(one, landscape.VeleroVersion), backupAndRestore(one),
 		operatorInAPod(),
-		installation(two, landscape.OldVeleroVersion),
+		installation(two, landscape.OldVeleroVersion), upgrade(two, landscape.VeleroVersion),
 	)
 }
 

@@ -43,9 +43,11 @@ func containerdConfig(s *site.Site, inside inside) []byte {
 		s.Programs["containerd-shim-runc-v2"], s.Programs["runc"])
 }
 
-// Without restrict_oom_score_adj no container starts where root lacks CAP_SYS_RESOURCE.
+// Where the plugin for the kubelet cannot be loaded containerd is to end and say why, instead of working without it. Without
+// restrict_oom_score_adj no container starts where root lacks CAP_SYS_RESOURCE.
 const containerdTemplate = `version = 3
 imports = []
+required_plugins = ['io.containerd.grpc.v1.cri', 'io.containerd.cri.v1.runtime', 'io.containerd.cri.v1.images']
 [grpc]
   address = %q
 [plugins.'io.containerd.internal.v1.opt']

@@ -2,13 +2,17 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
+
+	"github.com/openmcp-project/service-provider-velero/test/landscape/process"
 )
 
 // patience is how long parts of a node may take on a busy machine.
@@ -118,40 +122,68 @@ func (n inside) network(ctx context.Context) error {
 	return nil
 }
 
-// run starts the programs and reaps what they leave behind, as the first process must.
+// run starts the programs and keeps them running, until containerd ends or the kubelet does so all the time.
 func (n inside) run() error {
 	containerd, err := n.start("containerd", n.Containerd, "--config="+filepath.Join(n.Dir, "containerd.toml"))
 	if err != nil {
 		return err
 	}
-	if err := awaitSocket(criSocket); err != nil {
+	if err := n.awaitContainerd(containerd); err != nil {
 		return err
 	}
-	kubelet, err := n.start("kubelet", n.Kubelet,
-		"--config="+filepath.Join(n.Dir, "kubelet.yaml"), "--kubeconfig="+n.Kubeconfig,
-		"--node-ip="+n.Address, "--hostname-override="+n.Name)
-	if err != nil {
-		return err
+	for attempt := 1; ; attempt++ {
+		kubelet, err := n.startKubelet()
+		if err != nil {
+			return err
+		}
+		ended, status, err := reap(containerd, kubelet)
+		if err != nil {
+			return err
+		}
+		if ended == containerd {
+			return n.endOfContainerd(status)
+		}
+		// A kubelet gives up when the machine is so busy that containerd does not answer in time. On other nodes systemd restarts it.
+		failure := fmt.Errorf("the kubelet has ended with status %d; %s", status, process.LogTail(n.log("kubelet")))
+		if attempt == kubeletAttempts {
+			return failure
+		}
+		fmt.Fprintln(os.Stderr, failure)
+		time.Sleep(time.Second)
 	}
-	names := map[int]string{containerd: "containerd", kubelet: "the kubelet"}
+}
+
+// kubeletAttempts is how often a kubelet may start.
+const kubeletAttempts = 5
+
+// reap waits for one of the processes, and on the way takes note of all that others leave behind, as the first process must.
+func reap(processes ...int) (ended, status int, err error) {
 	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, 0, nil)
-		if err == syscall.EINTR {
+		var state syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &state, 0, nil)
+		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("watch the node: %w", err)
+			return 0, 0, fmt.Errorf("watch the node: %w", err)
 		}
-		if name, known := names[pid]; known {
-			return fmt.Errorf("%s of node %s has ended, status %d", name, n.Name, status.ExitStatus())
+		if slices.Contains(processes, pid) {
+			return pid, state.ExitStatus(), nil
 		}
 	}
 }
 
+func (n inside) startKubelet() (int, error) {
+	return n.start("kubelet", n.Kubelet,
+		"--config="+filepath.Join(n.Dir, "kubelet.yaml"), "--kubeconfig="+n.Kubeconfig,
+		"--node-ip="+n.Address, "--hostname-override="+n.Name)
+}
+
+func (n inside) log(program string) string { return filepath.Join(n.Logs, program+"-"+n.Name+".log") }
+
 // start runs a program without waiting for it: run does, for all.
 func (n inside) start(name, program string, args ...string) (int, error) {
-	log, err := os.OpenFile(filepath.Join(n.Logs, name+"-"+n.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(n.log(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, fmt.Errorf("open the log of %s: %w", name, err)
 	}
@@ -164,14 +196,22 @@ func (n inside) start(name, program string, args ...string) (int, error) {
 	return cmd.Process.Pid, nil
 }
 
-func awaitSocket(path string) error {
+func (n inside) awaitContainerd(pid int) error {
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		connection, err := net.Dial("unix", path)
+		connection, err := net.Dial("unix", criSocket)
 		if err == nil {
 			return connection.Close()
+		}
+		var state syscall.WaitStatus
+		if ended, _ := syscall.Wait4(pid, &state, syscall.WNOHANG, nil); ended == pid {
+			return n.endOfContainerd(state.ExitStatus())
 		}
 		if time.Since(begin) > patience {
 			return fmt.Errorf("containerd does not answer: %w", err)
 		}
 	}
+}
+
+func (n inside) endOfContainerd(status int) error {
+	return fmt.Errorf("containerd has ended with status %d; %s", status, process.LogTail(n.log("containerd")))
 }
