@@ -39,6 +39,10 @@ func Possible() error {
 			return fmt.Errorf("real nodes need the command %s: %w", program, err)
 		}
 	}
+	// runc is built here, with C code of its own.
+	if err := exec.Command("pkg-config", "--exists", "libseccomp").Run(); err != nil {
+		return fmt.Errorf("real nodes need pkg-config and libseccomp-dev: %w", err)
+	}
 	if err := process.CanIsolate(); err != nil {
 		return fmt.Errorf("real nodes need namespaces: %w", err)
 	}
