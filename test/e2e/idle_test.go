@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/e2e-framework/pkg/envconf"
 	"sigs.k8s.io/e2e-framework/pkg/features"
 
+	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 	"github.com/openmcp-project/service-provider-velero/test/landscape"
 )
@@ -28,7 +30,20 @@ func idle(t *testing.T) time.Duration {
 
 // idleMinutes: when nothing changes, nothing is written, on any cluster; the API servers' audit logs are the witnesses.
 func idleMinutes() features.Feature {
+	interval := func(t *testing.T, wanted *metav1.Duration) {
+		t.Helper()
+		changeOffer(t, func(spec *v1alpha1.ProviderConfigSpec) { spec.PollInterval = wanted })
+		for _, tenant := range []tenant{first(t), second(t), third(t)} {
+			tenant.awaitQuiet(t)
+			tenant.awaitReady(t)
+		}
+	}
 	return features.New("idle").
+		Setup(func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			// Flux is to look for drift many times meanwhile.
+			interval(t, &metav1.Duration{Duration: 10 * time.Second})
+			return ctx
+		}).
 		Assess("no write and no reconcile that reads past the caches", func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
 			time.Sleep(settle)
 			versions := resourceVersions(t)
@@ -46,6 +61,10 @@ func idleMinutes() features.Feature {
 			if diff := cmp.Diff(versions, resourceVersions(t)); diff != "" {
 				t.Errorf("a Velero was written (-before +after):\n%s", diff)
 			}
+			return ctx
+		}).
+		Teardown(func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+			interval(t, nil)
 			return ctx
 		}).
 		Feature()
