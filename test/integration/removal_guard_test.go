@@ -217,6 +217,6 @@ func TestHoldingsOnTheirWay(t *testing.T) {
 	must(t, platform.Create(t.Context(), request))
 	expect("before it is granted", true)
 	// A patch: openmcp-operator may write it, too.
-	must(t, platform.Status().Patch(t.Context(), request, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Denied"}}`))))
+	must(t, platform.Status().Patch(t.Context(), request, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Denied","observedGeneration":0}}`))))
 	expect("when it is denied", false)
 }
