@@ -53,6 +53,7 @@ type Reconciler struct {
 // Reconcile brings one Velero one step further. Of the three outcomes, blocked and waiting end in the status, and the watches bring us back;
 // only what failed is retried.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	defer r.waves.looked(request.NamespacedName)
 	velero := &v1alpha1.Velero{}
 	if err := r.Onboarding.Get(ctx, request.NamespacedName, velero); err != nil {
 		r.waves.leave(request.NamespacedName)

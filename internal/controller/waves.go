@@ -22,21 +22,25 @@ import (
 // fails for reasons of its own does not hold up all others for ever.
 const turn = 10 * time.Minute
 
-// wakeBuffer is how many may be woken at once; one that is not woken looks again by itself after its turn.
+// wakeBuffer is how many may be woken at once; those for whom there is no room are woken when somebody looks next.
 const wakeBuffer = 1024
 
 // waves lets one edit of the ProviderConfig reach many Veleros a few at a time: Flux has few workers, and an edit that breaks servers should
 // not break all of them at once. It is kept in memory only: after a restart some more may be changed at the same time. The zero value is ready to use, and wakes nobody.
+//
+// A place that is free is never left to whoever comes by: it goes to the first in the queue, who is woken, and to the next one if that one
+// does not take it.
 type waves struct {
 	mutex sync.Mutex
+	// limit is how many places there are, as was last said.
+	limit int
 	// moving says until when a Velero counts as being changed.
 	moving map[types.NamespacedName]time.Time
-	// asked says until when a Velero is changed because its user asked for something. Those are not among the moving, so that no user can hold up
-	// a rollout.
-	asked map[types.NamespacedName]time.Time
+	// woken are those that a place is held for until they have looked.
+	woken map[types.NamespacedName]bool
 	// queue are the Veleros that wait for their turn, first come first served.
 	queue []types.NamespacedName
-	// wake brings those back whose turn may have come.
+	// wake brings those back whose turn has come.
 	wake chan event.TypedGenericEvent[*v1alpha1.Velero]
 }
 
@@ -44,38 +48,40 @@ type waves struct {
 func (w *waves) enter(velero types.NamespacedName, limit int, now time.Time) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
+	w.limit = limit
 	w.expire(now)
-	_, moving := w.moving[velero]
-	_, asked := w.asked[velero]
-	if !moving && !asked && len(w.moving) >= limit {
+	defer w.wakeNext()
+	if _, moving := w.moving[velero]; moving {
+		return true
+	}
+	delete(w.woken, velero)
+	if w.full() {
 		if !slices.Contains(w.queue, velero) {
 			w.queue = append(w.queue, velero)
 		}
 		return false
 	}
-	if !moving && !asked {
-		w.moving[velero] = now.Add(turn)
+	if w.moving == nil {
+		w.moving = map[types.NamespacedName]time.Time{}
 	}
+	w.moving[velero] = now.Add(turn)
 	w.dequeue(velero)
+	time.AfterFunc(turn+time.Second, w.lapse)
 	return true
 }
 
+func (w *waves) full() bool { return len(w.moving)+len(w.woken) >= w.limit }
+
 func (w *waves) expire(now time.Time) {
-	if w.moving == nil {
-		w.moving, w.asked = map[types.NamespacedName]time.Time{}, map[types.NamespacedName]time.Time{}
-	}
-	over := func(_ types.NamespacedName, until time.Time) bool { return now.After(until) }
-	maps.DeleteFunc(w.moving, over)
-	maps.DeleteFunc(w.asked, over)
+	maps.DeleteFunc(w.moving, func(_ types.NamespacedName, until time.Time) bool { return now.After(until) })
 }
 
-// overtake lets a Velero be changed at once whose user asked for something, until that is done: it may take several steps.
-func (w *waves) overtake(velero types.NamespacedName, now time.Time) {
+// lapse gives the place of one that did not become Ready to the next.
+func (w *waves) lapse() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.expire(now)
-	w.asked[velero] = now.Add(turn)
-	w.dequeue(velero)
+	w.expire(time.Now())
+	w.wakeNext()
 }
 
 // pass takes a Velero out of the queue that has nothing to wait for any more.
@@ -83,26 +89,41 @@ func (w *waves) pass(velero types.NamespacedName) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.dequeue(velero)
+	delete(w.woken, velero)
+	w.wakeNext()
 }
 
-// leave takes note that a Velero is Ready, or is none any more, and wakes the next one.
+// leave takes note that a Velero is Ready, or is none any more.
 func (w *waves) leave(velero types.NamespacedName) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.dequeue(velero)
-	delete(w.asked, velero)
-	if _, moving := w.moving[velero]; !moving {
-		return
-	}
+	delete(w.woken, velero)
 	delete(w.moving, velero)
-	if len(w.queue) == 0 {
-		return
-	}
-	next := &v1alpha1.Velero{ObjectMeta: metav1.ObjectMeta{Namespace: w.queue[0].Namespace, Name: w.queue[0].Name}}
-	select {
-	case w.wake <- event.TypedGenericEvent[*v1alpha1.Velero]{Object: next}:
-		w.queue = w.queue[1:]
-	default:
+	w.wakeNext()
+}
+
+// looked takes note that a Velero was looked at, whatever came of it: a place that was held for it and that it did not take is free again.
+func (w *waves) looked(velero types.NamespacedName) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	delete(w.woken, velero)
+	w.wakeNext()
+}
+
+// wakeNext holds the free places for the first ones in the queue, and wakes them.
+func (w *waves) wakeNext() {
+	for len(w.queue) > 0 && !w.full() {
+		first := w.queue[0]
+		select {
+		case w.wake <- event.TypedGenericEvent[*v1alpha1.Velero]{Object: &v1alpha1.Velero{ObjectMeta: metav1.ObjectMeta{Namespace: first.Namespace, Name: first.Name}}}:
+		default:
+			return
+		}
+		if w.woken == nil {
+			w.woken = map[types.NamespacedName]bool{}
+		}
+		w.woken[first], w.queue = true, w.queue[1:]
 	}
 }
 
@@ -118,21 +139,26 @@ func (w *waves) dequeue(velero types.NamespacedName) {
 }
 
 // itsTurn says whether a Velero that runs may be changed now. What an edit of the ProviderConfig, or of what it refers to, changes about it may
-// have to wait; until then it is as its user asked for. Whatever its user changed is done at once.
+// have to wait; until then it is as its user asked for. What its user chose is done at once, and as long as it is not: nothing that is
+// remembered says so, since an operator forgets, and since what was chosen may be offered only later.
 func (r *Reconciler) itsTurn(velero *v1alpha1.Velero, resolved *plan.Plan, releases []fluxgen.Release, secrets []plan.GeneratedSecret, observed cluster.Observation) (bool, error) {
 	key := client.ObjectKeyFromObject(velero)
 	differs, err := changes(releases, secrets, observed)
-	switch {
-	case err != nil:
+	if err != nil {
 		return false, err
-	case !differs:
+	}
+	edited := velero.Generation != velero.Status.ObservedGeneration
+	if !differs || edited || !hasChoice(resolved, observed) {
 		r.waves.pass(key)
-		return true, nil
-	case velero.Generation != velero.Status.ObservedGeneration:
-		r.waves.overtake(key, time.Now())
 		return true, nil
 	}
 	return r.waves.enter(key, resolved.MaxConcurrent(), time.Now()), nil
+}
+
+// hasChoice says whether what is installed has what the user chose.
+func hasChoice(resolved *plan.Plan, observed cluster.Observation) bool {
+	controlPlane, server := observed.Releases[plan.ControlPlaneRelease], observed.Releases[plan.ServerRelease]
+	return controlPlane != nil && server != nil && resolved.HasChoice(controlPlane.Spec.Values, server.Spec.Values)
 }
 
 // changes says whether anything would be changed about a Velero that is installed. The server's identity does not count: it is renewed at

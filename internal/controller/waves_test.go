@@ -1,7 +1,11 @@
 package controller
 
 import (
+	"context"
+	"strconv"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,26 +85,93 @@ func TestWavesForgetWhoeverHasNothingToWaitFor(t *testing.T) {
 	expectWoken(t, w)
 }
 
-func TestUsersOvertakeAndHoldUpNobody(t *testing.T) {
+// TestPlaceIsNotLeftEmpty: whoever is woken and does not take its place makes room for the next.
+func TestPlaceIsNotLeftEmpty(t *testing.T) {
+	for name, what := range map[string]func(*waves, types.NamespacedName){
+		"has nothing to wait for any more":       (*waves).pass,
+		"is Ready already, or deleted":           (*waves).leave,
+		"is blocked, ignored, waiting, or fails": (*waves).looked,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &waves{wake: make(chan event.TypedGenericEvent[*v1alpha1.Velero], wakeBuffer)}
+			entering(t, w, veleroA, 0, true)
+			entering(t, w, veleroB, 0, false)
+			entering(t, w, veleroC, 0, false)
+			w.leave(veleroA)
+			expectWoken(t, w, "b")
+			w.looked(veleroA)
+			expectWoken(t, w) // the place is held
+			entering(t, w, veleroA, time.Second, false)
+			what(w, veleroB)
+			expectWoken(t, w, "c")
+			entering(t, w, veleroC, time.Second, true)
+			w.looked(veleroC)
+			expectWoken(t, w)
+		})
+	}
+}
+
+func TestMorePlacesWakeMore(t *testing.T) {
 	w := &waves{wake: make(chan event.TypedGenericEvent[*v1alpha1.Velero], wakeBuffer)}
 	entering(t, w, veleroA, 0, true)
 	entering(t, w, veleroB, 0, false)
 	entering(t, w, veleroC, 0, false)
-	w.overtake(veleroB, start)
-	entering(t, w, veleroB, time.Second, true)
-	w.leave(veleroA)
-	expectWoken(t, w, "c")
-	entering(t, w, veleroC, 2*time.Second, true) // although what B's user asked for is not done yet
-	w.leave(veleroB)
-	expectWoken(t, w)
-	entering(t, w, veleroB, 3*time.Second, false) // another edit of the ProviderConfig
+	w.enter(veleroA, 3, start)
+	expectWoken(t, w, "b", "c")
+	entering(t, w, veleroB, time.Second, false) // it is one place again
 }
 
-func TestUsersDoNotOvertakeForever(t *testing.T) {
-	w := &waves{}
-	entering(t, w, veleroA, time.Second, true)
-	w.overtake(veleroB, start)
-	entering(t, w, veleroB, turn+time.Millisecond, false)
+// TestLapsedPlaceWakesTheNext without anybody looking.
+func TestLapsedPlaceWakesTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &waves{wake: make(chan event.TypedGenericEvent[*v1alpha1.Velero], wakeBuffer)}
+		w.enter(veleroA, 1, time.Now())
+		w.enter(veleroB, 1, time.Now())
+		time.Sleep(turn)
+		expectWoken(t, w)
+		time.Sleep(2 * time.Second)
+		expectWoken(t, w, "b")
+	})
+}
+
+// TestEveryoneHasItsTurn, with many at a time, some of whom do not take their place.
+func TestEveryoneHasItsTurn(t *testing.T) {
+	const limit, count = 3, 100
+	w := &waves{wake: make(chan event.TypedGenericEvent[*v1alpha1.Velero], wakeBuffer)}
+	var done sync.WaitGroup
+	done.Add(count)
+	look := func(number int) {
+		velero := types.NamespacedName{Name: strconv.Itoa(number)}
+		defer w.looked(velero)
+		switch {
+		case number%7 == 0: // by now, it is blocked
+			done.Done()
+		case w.enter(velero, limit, start):
+			w.leave(velero)
+			done.Done()
+		}
+	}
+	for number := range count {
+		w.enter(types.NamespacedName{Name: strconv.Itoa(number)}, 0, start)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range workers {
+		go func() {
+			for {
+				select {
+				case woken := <-w.wake:
+					number, _ := strconv.Atoi(woken.Object.Name)
+					look(number)
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+	}
+	w.enter(veleroA, limit, start)
+	w.leave(veleroA)
+	done.Wait()
 }
 
 // TestWaitingIsNoTurn: a Velero that waits is Ready all the time, and that must not take it out of the queue.
