@@ -47,6 +47,10 @@ const (
 	ReasonNameConflict = "NameConflict"
 	// ReasonPlatformRefuses: the platform cluster does not let the operator write what this Velero needs.
 	ReasonPlatformRefuses = "PlatformRefuses"
+	// ReasonPlatformIncomplete: the platform cluster does not serve a kind that this Velero needs, as when Flux is not installed.
+	ReasonPlatformIncomplete = "PlatformIncomplete"
+	// ReasonPlatformUnavailable: nothing has succeeded on the platform cluster for a while, so the state is not known.
+	ReasonPlatformUnavailable = "PlatformUnavailable"
 
 	// ReasonControlPlaneNotFound: there is no control plane of this name and namespace.
 	ReasonControlPlaneNotFound = "ControlPlaneNotFound"

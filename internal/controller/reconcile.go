@@ -47,7 +47,7 @@ type Reconciler struct {
 
 	waves    waves
 	patience patience
-	refusals refusals
+	failures failures
 }
 
 // Reconcile brings one Velero one step further. Of the three outcomes, blocked and waiting end in the status, and the watches bring us back;
@@ -57,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	velero := &v1alpha1.Velero{}
 	if err := r.Onboarding.Get(ctx, request.NamespacedName, velero); err != nil {
 		r.waves.leave(request.NamespacedName)
-		r.refusals.over(request.NamespacedName)
+		r.failures.over(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if ignored(velero) {
@@ -84,9 +84,9 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 	}
 	observation, err := r.install(ctx, velero)
 	if err != nil {
-		return ctrl.Result{}, r.tellRefusal(ctx, velero, observation, err)
+		return ctrl.Result{}, r.tellFailure(ctx, velero, observation, err)
 	}
-	r.refusals.over(client.ObjectKeyFromObject(velero))
+	r.failures.over(client.ObjectKeyFromObject(velero))
 	if err := r.writeStatus(ctx, velero, observation); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -40,6 +40,9 @@ type step struct {
 	watched bool
 }
 
+// firstLook is where a deletion is that cannot even find out what there is to remove. It says nothing about the steps.
+var firstLook = step{reason: v1alpha1.ReasonUserResourcesExist, message: "finding out what is left to remove"}
+
 // steps in their order. The AccessRequests are last: without their credentials Flux would skip the uninstall.
 func (d *removal) steps() []step {
 	return []step{
@@ -64,12 +67,12 @@ func (r *Reconciler) remove(ctx context.Context, velero *v1alpha1.Velero) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if deletion.holdings, err = r.Access.Holdings(ctx, deletion.key); err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, deletion.tellFailure(ctx, firstLook, err)
 	}
 	for _, step := range deletion.steps() {
 		progress, err := step.remove(ctx)
 		if err != nil && !waitable(err) {
-			return ctrl.Result{}, deletion.tellRefusal(ctx, step, fmt.Errorf("%s: %w", step.message, err))
+			return ctrl.Result{}, deletion.tellFailure(ctx, step, fmt.Errorf("%s: %w", step.message, err))
 		}
 		if err == nil && progress.Done {
 			continue
@@ -89,7 +92,7 @@ func waitable(err error) bool {
 
 // report writes at which step the deletion is.
 func (d *removal) report(ctx context.Context, step step, progress cluster.Progress, cause error) (ctrl.Result, error) {
-	d.refusals.over(d.key)
+	d.failures.over(d.key)
 	reported := &status.Removal{Reason: step.reason, Message: step.message}
 	detail := progress.Detail
 	switch {

@@ -41,9 +41,11 @@ func Compute(velero *v1alpha1.Velero, observed Observation, now metav1.Time) v1a
 
 // judge decides on every condition but Ready, in the order in which they stand in each other's way.
 func judge(observed Observation, stored []metav1.Condition) verdicts {
-	configuration, access := configurationVerdict(observed), accessVerdict(observed.Access)
+	configuration, access := configurationVerdict(observed), accessVerdict(observed)
 	var held verdict
 	switch {
+	case observed.Obstacle != nil:
+		held = observed.Obstacle.verdict()
 	case configuration.status != metav1.ConditionTrue:
 		held = waiting(v1alpha1.ReasonWaitingForConfiguration, "installed as soon as the configuration is valid")
 	case access.status != metav1.ConditionTrue:
@@ -62,17 +64,26 @@ func judge(observed Observation, stored []metav1.Condition) verdicts {
 	}
 }
 
+// configurationVerdict is also where an obstacle is told that comes after access. One that leaves everything unknown does not hide what is known.
 func configurationVerdict(observed Observation) verdict {
-	if observed.Blocked != nil {
+	obstacle := observed.Obstacle
+	switch {
+	case obstacle != nil && observed.Access.Granted && (observed.Blocked == nil || !obstacle.unknown()):
+		return obstacle.verdict()
+	case observed.Blocked != nil:
 		return stuck(observed.Blocked.Reason, observed.Blocked.Message)
+	default:
+		return good(v1alpha1.ReasonValid, "the configuration can be used")
 	}
-	return good(v1alpha1.ReasonValid, "the configuration can be used")
 }
 
-func accessVerdict(access Access) verdict {
+func accessVerdict(observed Observation) verdict {
+	access := observed.Access
 	switch {
 	case access.Granted:
 		return good(v1alpha1.ReasonGranted, "the control plane and the cluster that the server runs on can be accessed")
+	case observed.Obstacle != nil:
+		return observed.Obstacle.verdict()
 	case access.Failed:
 		return stuck(access.Reason, access.Message)
 	default:

@@ -17,6 +17,8 @@ type Observation struct {
 	Blocked *plan.Blocked
 	// Queued: a change of the platform operator's has to wait while it reaches others.
 	Queued bool
+	// Obstacle is nil while the operator can do its work on the platform cluster.
+	Obstacle *Obstacle
 	// Access is what became of the requests for access.
 	Access Access
 	// ControlPlane and Server are the two releases as they are wanted and as they are seen.
