@@ -57,7 +57,7 @@ func New(platform client.Client, uncached client.Reader, permissions Permissions
 	return &Access{client: platform, reader: uncached, requests: registrations(permissions)}
 }
 
-// Outcome is what Ensure found: Grants when Waiting is nil.
+// Outcome is what Ensure found: all Grants when Waiting is nil, else those that are good nevertheless.
 type Outcome struct {
 	Grants  plan.Grants
 	Waiting *Waiting
