@@ -159,7 +159,7 @@ func (a *Access) grant(ctx context.Context, velero types.NamespacedName, names p
 		return plan.Grant{}, nil, fmt.Errorf("read access %q: %w", id, err)
 	}
 	if !request.DeletionTimestamp.IsZero() {
-		return plan.Grant{}, pending(id), a.finish(ctx, velero, names, id)
+		return plan.Grant{}, pending(id), a.finishCached(ctx, client.ObjectKeyFromObject(request), names, id)
 	}
 	if waiting := judge(request, id); waiting != nil {
 		return plan.Grant{}, waiting, nil

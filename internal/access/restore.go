@@ -42,30 +42,37 @@ func (a *Access) Restore(ctx context.Context, velero types.NamespacedName, id st
 		// Nothing can be created there any more. What is left of the credentials has to do.
 		return terminating, err
 	}
-	return false, a.again(ctx, velero, names, id, err == nil)
+	if err == nil {
+		return false, a.finish(ctx, request, names, id)
+	}
+	if _, err := a.write(ctx, velero, id); err != nil {
+		return false, fmt.Errorf("restore access %q: %w", id, err)
+	}
+	return false, nil
 }
 
-// again makes a request anew, after the one that is being deleted is gone.
-func (a *Access) again(ctx context.Context, velero types.NamespacedName, names plan.Names, id string, deleted bool) error {
-	var err error
-	if deleted {
-		_, err = a.remove(ctx, requestKey(velero, names, id), names, &clustersv1alpha1.AccessRequest{})
-	} else {
-		_, err = a.write(ctx, velero, id)
+// finish lets a request go that somebody deleted although it is needed, so that it can be made anew.
+func (a *Access) finish(ctx context.Context, request *clustersv1alpha1.AccessRequest, names plan.Names, id string) error {
+	if request.DeletionTimestamp.IsZero() || !ours(request, names) {
+		return nil
 	}
-	if err != nil {
+	if _, err := a.lastFinalizer(ctx, request); err != nil {
 		return fmt.Errorf("restore access %q: %w", id, err)
 	}
 	return nil
 }
 
-// finish lets a request go that somebody deleted while its Velero lives: what needs it asks for it anew. In a namespace that is being deleted
-// nothing comes again.
-func (a *Access) finish(ctx context.Context, velero types.NamespacedName, names plan.Names, id string) error {
+// finishCached finishes a request that the cache has as deleted, while its Velero lives. The request may be gone by now, and another one of its
+// name in use, so it is read again. In a namespace that is being deleted nothing comes again.
+func (a *Access) finishCached(ctx context.Context, key types.NamespacedName, names plan.Names, id string) error {
 	if terminating, err := a.terminating(ctx, names.TenantNamespace); terminating || err != nil {
 		return err
 	}
-	return a.again(ctx, velero, names, id, true)
+	request := &clustersv1alpha1.AccessRequest{}
+	if err := a.reader.Get(ctx, key, request); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return a.finish(ctx, request, names, id)
 }
 
 // keep guards the Secret of a grant during a deletion. One that is being deleted stays as it is: for a last uninstall it is good enough.
