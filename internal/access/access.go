@@ -180,13 +180,17 @@ func (a *Access) grant(ctx context.Context, velero types.NamespacedName, names p
 // judge says why a request does not count as granted. A grant of an older generation does not: it has the rights of before.
 func judge(request *clustersv1alpha1.AccessRequest, id string) *Waiting {
 	switch {
-	case request.Status.IsDenied() && request.Status.ObservedGeneration == request.Generation:
+	case denied(request):
 		return &Waiting{Failed: true, Reason: v1alpha1.ReasonAccessDenied, Message: fmt.Sprintf("the platform denied access to the %s", subject(id))}
 	case !request.DeletionTimestamp.IsZero(), !request.Status.IsGranted(), request.Status.ObservedGeneration != request.Generation,
 		request.Status.SecretRef == nil, request.Status.SecretRef.Name == "":
 		return pending(id)
 	}
 	return nil
+}
+
+func denied(request *clustersv1alpha1.AccessRequest) bool {
+	return request.Status.IsDenied() && request.Status.ObservedGeneration == request.Generation
 }
 
 func conflict(id string) *Waiting {

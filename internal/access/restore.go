@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,9 +20,12 @@ import (
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 )
 
+// ErrDenied says that the platform denied access that was requested.
+var ErrDenied = errors.New("the platform denied access")
+
 // Restore brings back an AccessRequest that somebody deleted although a HelmRelease still needs it for its uninstallation, and says whether
 // there is access: nobody else can make the request, and without it neither Flux nor a person gets any further. Of a request that stands it asks
-// no more than that it was granted once; what it granted before it was denied may still be good.
+// no more than that it was granted once; what it granted before it was denied may still be good. One that was denied and never granted is ErrDenied.
 func (a *Access) Restore(ctx context.Context, velero types.NamespacedName, id string) (bool, error) {
 	names, err := plan.NamesOf(velero)
 	if err != nil {
@@ -33,10 +37,7 @@ func (a *Access) Restore(ctx context.Context, velero types.NamespacedName, id st
 		return false, fmt.Errorf("read access %q: %w", id, err)
 	}
 	if err == nil && request.DeletionTimestamp.IsZero() {
-		if request.Status.SecretRef == nil || request.Status.SecretRef.Name == "" {
-			return false, nil
-		}
-		return true, a.keep(ctx, names, request.Status.SecretRef.Name)
+		return a.stands(ctx, request, names, id)
 	}
 	if terminating, err := a.terminating(ctx, names.TenantNamespace); terminating || err != nil {
 		// Nothing can be created there any more. What is left of the credentials has to do.
@@ -49,6 +50,18 @@ func (a *Access) Restore(ctx context.Context, velero types.NamespacedName, id st
 		return false, fmt.Errorf("restore access %q: %w", id, err)
 	}
 	return false, nil
+}
+
+// stands says whether a request that stands gives access.
+func (a *Access) stands(ctx context.Context, request *clustersv1alpha1.AccessRequest, names plan.Names, id string) (bool, error) {
+	switch {
+	case request.Status.SecretRef != nil && request.Status.SecretRef.Name != "":
+		return true, a.keep(ctx, names, request.Status.SecretRef.Name)
+	case denied(request):
+		return false, fmt.Errorf("restore access %q: %w", id, ErrDenied)
+	default:
+		return false, nil
+	}
 }
 
 // finish lets a request go that somebody deleted although it is needed, so that it can be made anew.

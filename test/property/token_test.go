@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clustersv1alpha1 "github.com/openmcp-project/openmcp-operator/api/clusters/v1alpha1"
@@ -85,7 +84,7 @@ func judged(id string, phase string) func(context.Context, *world) error {
 		if err := w.platform.Get(ctx, requestOf(id, w.names), request); err != nil {
 			return err
 		}
-		request.Status.Phase = phase
+		request.Status.Phase, request.Status.ObservedGeneration = phase, request.Generation
 		return w.platform.Status().Update(ctx, request)
 	}
 }
@@ -102,20 +101,14 @@ func (w *world) renewToken(ctx context.Context) error {
 func (w *world) expectRenewed(t *testing.T, reason string) {
 	t.Helper()
 	identity := &corev1.Secret{}
-	err := w.platform.Get(t.Context(), types.NamespacedName{Namespace: w.names.TenantNamespace, Name: plan.Identity(plan.Grant{}).Name}, identity)
-	if err == nil && !strings.Contains(fmt.Sprintf("%s", identity.Data), renewedToken) {
-		t.Error("the server does not get its renewed token")
-	}
-	object := &v1alpha1.Velero{}
-	if err == nil {
-		err = w.onboarding.Get(t.Context(), client.ObjectKey(velero), object)
-	}
-	if err != nil {
+	key := types.NamespacedName{Namespace: w.names.TenantNamespace, Name: plan.Identity(plan.Grant{}).Name}
+	if err := w.platform.Get(t.Context(), key, identity); err != nil {
 		t.Fatal(err)
 	}
-	for _, condition := range object.Status.Conditions {
-		if condition.Type == v1alpha1.ConditionReady && condition.Reason != reason {
-			t.Errorf("Ready says %s, want %s", condition.Reason, reason)
-		}
+	if !strings.Contains(fmt.Sprintf("%s", identity.Data), renewedToken) {
+		t.Error("the server does not get its renewed token")
+	}
+	if ready := w.ready(t); ready.Reason != reason {
+		t.Errorf("Ready says %s, want %s", ready.Reason, reason)
 	}
 }
