@@ -57,7 +57,7 @@ func New(platform client.Client, uncached client.Reader, permissions Permissions
 	return &Access{client: platform, reader: uncached, requests: registrations(permissions)}
 }
 
-// Outcome is what Ensure found: Grants when Waiting is nil.
+// Outcome is what Ensure found: all Grants when Waiting is nil, else those that are good nevertheless.
 type Outcome struct {
 	Grants  plan.Grants
 	Waiting *Waiting
@@ -159,7 +159,7 @@ func (a *Access) grant(ctx context.Context, velero types.NamespacedName, names p
 		return plan.Grant{}, nil, fmt.Errorf("read access %q: %w", id, err)
 	}
 	if !request.DeletionTimestamp.IsZero() {
-		return plan.Grant{}, pending(id), a.finish(ctx, velero, names, id)
+		return plan.Grant{}, pending(id), a.finishCached(ctx, client.ObjectKeyFromObject(request), names, id)
 	}
 	if waiting := judge(request, id); waiting != nil {
 		return plan.Grant{}, waiting, nil
@@ -180,13 +180,17 @@ func (a *Access) grant(ctx context.Context, velero types.NamespacedName, names p
 // judge says why a request does not count as granted. A grant of an older generation does not: it has the rights of before.
 func judge(request *clustersv1alpha1.AccessRequest, id string) *Waiting {
 	switch {
-	case request.Status.IsDenied() && request.Status.ObservedGeneration == request.Generation:
+	case denied(request):
 		return &Waiting{Failed: true, Reason: v1alpha1.ReasonAccessDenied, Message: fmt.Sprintf("the platform denied access to the %s", subject(id))}
 	case !request.DeletionTimestamp.IsZero(), !request.Status.IsGranted(), request.Status.ObservedGeneration != request.Generation,
 		request.Status.SecretRef == nil, request.Status.SecretRef.Name == "":
 		return pending(id)
 	}
 	return nil
+}
+
+func denied(request *clustersv1alpha1.AccessRequest) bool {
+	return request.Status.IsDenied() && request.Status.ObservedGeneration == request.Generation
 }
 
 func conflict(id string) *Waiting {

@@ -63,7 +63,7 @@ func (a *Access) unguard(ctx context.Context, names plan.Names) error {
 	return nil
 }
 
-// remove deletes a request that is ours and takes the library's finalizer off it once the others have let go.
+// remove deletes a request that is ours, and says whether that has let go of everything.
 func (a *Access) remove(ctx context.Context, key types.NamespacedName, names plan.Names, request client.Object) (bool, error) {
 	if err := a.reader.Get(ctx, key, request); err != nil {
 		return client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
@@ -80,13 +80,16 @@ func (a *Access) remove(ctx context.Context, key types.NamespacedName, names pla
 		// With its deletion timestamp; the next look decides about the finalizer.
 		return a.remove(ctx, key, names, request)
 	}
-	if finalizers := request.GetFinalizers(); len(finalizers) == 1 && finalizers[0] == advanced.Finalizer {
-		if err := a.withoutFinalizer(ctx, request, advanced.Finalizer); err != nil {
-			return false, err
-		}
-		return true, nil
+	return a.lastFinalizer(ctx, request)
+}
+
+// lastFinalizer takes the library's finalizer off a request that is being deleted, once the others have let go, and says whether it did.
+func (a *Access) lastFinalizer(ctx context.Context, request client.Object) (bool, error) {
+	if finalizers := request.GetFinalizers(); len(finalizers) != 1 || finalizers[0] != advanced.Finalizer {
+		return false, nil
 	}
-	return false, nil
+	err := a.withoutFinalizer(ctx, request, advanced.Finalizer)
+	return err == nil, err
 }
 
 func (a *Access) withoutFinalizer(ctx context.Context, object client.Object, finalizer string) error {

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,9 +20,12 @@ import (
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 )
 
+// ErrDenied says that the platform denied access that was requested.
+var ErrDenied = errors.New("the platform denied access")
+
 // Restore brings back an AccessRequest that somebody deleted although a HelmRelease still needs it for its uninstallation, and says whether
 // there is access: nobody else can make the request, and without it neither Flux nor a person gets any further. Of a request that stands it asks
-// no more than that it was granted once; what it granted before it was denied may still be good.
+// no more than that it was granted once; what it granted before it was denied may still be good. One that was denied and never granted is ErrDenied.
 func (a *Access) Restore(ctx context.Context, velero types.NamespacedName, id string) (bool, error) {
 	names, err := plan.NamesOf(velero)
 	if err != nil {
@@ -33,39 +37,55 @@ func (a *Access) Restore(ctx context.Context, velero types.NamespacedName, id st
 		return false, fmt.Errorf("read access %q: %w", id, err)
 	}
 	if err == nil && request.DeletionTimestamp.IsZero() {
-		if request.Status.SecretRef == nil || request.Status.SecretRef.Name == "" {
-			return false, nil
-		}
-		return true, a.keep(ctx, names, request.Status.SecretRef.Name)
+		return a.stands(ctx, request, names, id)
 	}
 	if terminating, err := a.terminating(ctx, names.TenantNamespace); terminating || err != nil {
 		// Nothing can be created there any more. What is left of the credentials has to do.
 		return terminating, err
 	}
-	return false, a.again(ctx, velero, names, id, err == nil)
+	if err == nil {
+		return false, a.finish(ctx, request, names, id)
+	}
+	if _, err := a.write(ctx, velero, id); err != nil {
+		return false, fmt.Errorf("restore access %q: %w", id, err)
+	}
+	return false, nil
 }
 
-// again makes a request anew, after the one that is being deleted is gone.
-func (a *Access) again(ctx context.Context, velero types.NamespacedName, names plan.Names, id string, deleted bool) error {
-	var err error
-	if deleted {
-		_, err = a.remove(ctx, requestKey(velero, names, id), names, &clustersv1alpha1.AccessRequest{})
-	} else {
-		_, err = a.write(ctx, velero, id)
+// stands says whether a request that stands gives access.
+func (a *Access) stands(ctx context.Context, request *clustersv1alpha1.AccessRequest, names plan.Names, id string) (bool, error) {
+	switch {
+	case request.Status.SecretRef != nil && request.Status.SecretRef.Name != "":
+		return true, a.keep(ctx, names, request.Status.SecretRef.Name)
+	case denied(request):
+		return false, fmt.Errorf("restore access %q: %w", id, ErrDenied)
+	default:
+		return false, nil
 	}
-	if err != nil {
+}
+
+// finish lets a request go that somebody deleted although it is needed, so that it can be made anew.
+func (a *Access) finish(ctx context.Context, request *clustersv1alpha1.AccessRequest, names plan.Names, id string) error {
+	if request.DeletionTimestamp.IsZero() || !ours(request, names) {
+		return nil
+	}
+	if _, err := a.lastFinalizer(ctx, request); err != nil {
 		return fmt.Errorf("restore access %q: %w", id, err)
 	}
 	return nil
 }
 
-// finish lets a request go that somebody deleted while its Velero lives: what needs it asks for it anew. In a namespace that is being deleted
-// nothing comes again.
-func (a *Access) finish(ctx context.Context, velero types.NamespacedName, names plan.Names, id string) error {
+// finishCached finishes a request that the cache has as deleted, while its Velero lives. The request may be gone by now, and another one of its
+// name in use, so it is read again. In a namespace that is being deleted nothing comes again.
+func (a *Access) finishCached(ctx context.Context, key types.NamespacedName, names plan.Names, id string) error {
 	if terminating, err := a.terminating(ctx, names.TenantNamespace); terminating || err != nil {
 		return err
 	}
-	return a.again(ctx, velero, names, id, true)
+	request := &clustersv1alpha1.AccessRequest{}
+	if err := a.reader.Get(ctx, key, request); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return a.finish(ctx, request, names, id)
 }
 
 // keep guards the Secret of a grant during a deletion. One that is being deleted stays as it is: for a last uninstall it is good enough.

@@ -43,7 +43,7 @@ func (r *Reconciler) install(ctx context.Context, velero *v1alpha1.Velero) (stat
 	}
 	if waiting := outcome.Waiting; waiting != nil {
 		observation.Access = status.Access{Reason: waiting.Reason, Message: waiting.Message, Failed: waiting.Failed, Unwatched: waiting.Unwatched}
-		return observation, nil
+		return observation, r.renewIdentity(ctx, names, outcome.Grants, observed)
 	}
 	observation.Access.Granted = true
 	if blocked != nil {
@@ -111,10 +111,10 @@ func (r *Reconciler) apply(ctx context.Context, velero *v1alpha1.Velero, resolve
 }
 
 // renewIdentity keeps a server's own credentials up to date while nothing else about it may change: its configuration cannot be used or has
-// to wait. It needs the grants alone.
+// to wait, or another access is not granted. It needs the server's grant alone.
 func (r *Reconciler) renewIdentity(ctx context.Context, names plan.Names, grants plan.Grants, observed cluster.Observation) error {
 	wanted := plan.Identity(grants.Server)
-	if observed.Secrets[wanted.Name] == nil {
+	if grants.Server.Secret == "" || observed.Secrets[wanted.Name] == nil {
 		return nil
 	}
 	_, err := r.generate(ctx, names, wanted, observed, func(wanted plan.GeneratedSecret, contents map[plan.Source]plan.Content) (*corev1.Secret, *plan.Blocked) {

@@ -84,10 +84,11 @@ func (r *Reconciler) remove(ctx context.Context, velero *v1alpha1.Velero) (ctrl.
 	return ctrl.Result{}, client.IgnoreNotFound(r.patch(ctx, velero, before, "remove finalizer"))
 }
 
-// waitable says whether an error is about another cluster, so that it belongs into the status and looking again later may help.
+// waitable says whether an error is about another cluster, or the access to it, so that it belongs into the status and looking again later may
+// help.
 func waitable(err error) bool {
 	var remote *cluster.RemoteError
-	return errors.As(err, &remote) || errors.Is(err, cluster.ErrCredentials)
+	return errors.As(err, &remote) || errors.Is(err, cluster.ErrCredentials) || errors.Is(err, access.ErrDenied)
 }
 
 // report writes at which step the deletion is.
@@ -116,6 +117,8 @@ func (d *removal) report(ctx context.Context, step step, progress cluster.Progre
 // problem says what keeps this process from looking at another cluster.
 func problem(cause error) (reason, detail string) {
 	switch {
+	case errors.Is(cause, access.ErrDenied):
+		return v1alpha1.ReasonAccessDenied, "the platform denied access to the cluster; a platform operator must have it granted"
 	case errors.Is(cause, cluster.ErrCredentials):
 		return v1alpha1.ReasonCredentialsInvalid, "the credentials for the cluster are missing or of no use; a platform operator must have access granted again"
 	case refused(cause):

@@ -91,7 +91,7 @@ func TestGeneratedValuesWinAndSensitiveOnesAreNotInline(t *testing.T) {
 	}
 
 	resolved := resolve(t, asked)
-	wanted := resolved.Secrets(grants())[0]
+	wanted := resolved.Secrets(grants())[1]
 	secret, blocked := resolved.Generate(wanted, contents(t, []plan.GeneratedSecret{wanted}))
 	if blocked != nil {
 		t.Fatal(blocked)

@@ -39,9 +39,10 @@ type GeneratedSecret struct {
 	Sources []Source
 }
 
-// Secrets are the Secrets that the releases refer to.
+// Secrets are the Secrets that the releases refer to. The identity is first: whatever cannot be used of the others, a server that runs must get its
+// renewed token.
 func (p *Plan) Secrets(grants Grants) []GeneratedSecret {
-	return append(p.chartSecrets(), p.serverValuesSecret(), Identity(grants.Server))
+	return append([]GeneratedSecret{Identity(grants.Server)}, append(p.chartSecrets(), p.serverValuesSecret())...)
 }
 
 func (p *Plan) chartSecrets() []GeneratedSecret {

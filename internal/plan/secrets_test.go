@@ -103,7 +103,7 @@ func TestOnlyWhatIsConfiguredIsGenerated(t *testing.T) {
 	for _, secret := range resolve(t, request(t, "guide")).Secrets(grants()) {
 		names = append(names, secret.Name)
 	}
-	if diff := cmp.Diff([]string{"sp-velero-server-values", "sp-velero-server-identity"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"sp-velero-server-identity", "sp-velero-server-values"}, names); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -72,14 +72,17 @@ func newWorld(ctx context.Context, in input) (*world, error) {
 func (w *world) restart() {
 	platform := cluster.New(w.platform, w.platform, operatorNamespace)
 	configs := controller.Configs{Platform: w.platform, ProviderName: providerName}
-	permissions := access.Permissions{
+	w.veleros = &controller.Reconciler{
+		Onboarding: w.onboarding, Configs: configs, Access: access.New(w.platform, w.platform, permissions()), Platform: platform, Recorder: &events.FakeRecorder{},
+	}
+	w.configs = &controller.ConfigReconciler{Onboarding: w.onboarding, Client: w.platform, Configs: configs, Platform: platform}
+}
+
+func permissions() access.Permissions {
+	return access.Permissions{
 		ControlPlane: []clustersv1alpha1.PermissionsRequest{{}}, ServerRoles: []commonapi.RoleRef{{Kind: "ClusterRole", Name: "cluster-admin"}},
 		Workload: func(string) []clustersv1alpha1.PermissionsRequest { return []clustersv1alpha1.PermissionsRequest{{}} },
 	}
-	w.veleros = &controller.Reconciler{
-		Onboarding: w.onboarding, Configs: configs, Access: access.New(w.platform, w.platform, permissions), Platform: platform, Recorder: &events.FakeRecorder{},
-	}
-	w.configs = &controller.ConfigReconciler{Onboarding: w.onboarding, Client: w.platform, Configs: configs, Platform: platform}
 }
 
 // look checks what must hold for every HelmRelease at every moment.
