@@ -78,7 +78,7 @@ func kinds(t *testing.T, documents string) []string {
 var rendered = []string{
 	"AccessRequest velero.services.openmcp.cloud--test-mcp--mcp", "AccessRequest velero.services.openmcp.cloud--test-mcp--server",
 	"ClusterRequest velero.services.openmcp.cloud--test-mcp--workload", "AccessRequest velero.services.openmcp.cloud--test-mcp--workload",
-	"Secret sp-velero-server-values", "Secret sp-velero-server-identity",
+	"Secret sp-velero-server-identity", "Secret sp-velero-server-values",
 	"OCIRepository velero-control-plane-434073ab30", "HelmRelease velero-control-plane",
 	"OCIRepository velero-server-30c0788639", "HelmRelease velero-server",
 }

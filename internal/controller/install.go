@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -89,13 +90,14 @@ func (r *Reconciler) apply(ctx context.Context, velero *v1alpha1.Velero, resolve
 	if err != nil {
 		return fmt.Errorf("describe releases: %w", err)
 	}
-	now, err := r.itsTurn(velero, resolved, releases, secrets, observed)
+	now, err := r.itsTurn(velero, resolved, releases, observed)
 	if err != nil {
 		return err
 	}
 	if !now {
-		observation.Queued = true
-		return r.renewIdentity(ctx, resolved.Names, grants, observed)
+		observation.Blocked, err = r.renew(ctx, resolved, secrets, grants, observed)
+		observation.Queued = observation.Blocked == nil
+		return err
 	}
 	if observation.Blocked, err = r.generateAll(ctx, resolved, secrets, observed); observation.Blocked != nil || err != nil {
 		return err
@@ -121,6 +123,18 @@ func (r *Reconciler) renewIdentity(ctx context.Context, names plan.Names, grants
 		return plan.GenerateIdentity(names, wanted, contents)
 	})
 	return err
+}
+
+// renew keeps the generated Secrets of a Velero up to date whose new configuration has to wait: what is rotated must not wait too. Those that
+// the new configuration makes from something else, or no longer, stay as what runs needs them.
+func (r *Reconciler) renew(ctx context.Context, resolved *plan.Plan, secrets []plan.GeneratedSecret, grants plan.Grants, observed cluster.Observation) (*plan.Blocked, error) {
+	if err := r.renewIdentity(ctx, resolved.Names, grants, observed); err != nil {
+		return nil, err
+	}
+	rotated := slices.DeleteFunc(slices.Clone(secrets), func(secret plan.GeneratedSecret) bool {
+		return secret.Identity() || !secret.SameSources(observed.Secrets[secret.Name])
+	})
+	return r.generateAll(ctx, resolved, rotated, observed)
 }
 
 // generateAll brings the generated Secrets up to date, until one cannot be.

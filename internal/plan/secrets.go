@@ -33,7 +33,8 @@ const (
 // GeneratedSecret is a Secret that is to exist in the tenant namespace.
 type GeneratedSecret struct {
 	Name string
-	// Fingerprint of the versions of the sources and of what the plan adds. The Secret has it in SourcesAnnotation.
+	// Fingerprint of what the Secret is made from: the sources and what the plan adds, and after a dot the versions of the sources. The Secret
+	// has it in SourcesAnnotation.
 	Fingerprint string
 	// Sources are what Generate needs the contents of.
 	Sources []Source
@@ -84,9 +85,9 @@ func (p *Plan) caSource() Source {
 func (p *Plan) generated(name string, input any, sources ...Source) GeneratedSecret {
 	versions := make([]any, 0, len(sources))
 	for _, source := range sources {
-		versions = append(versions, []any{source, p.sources[source.Reference]})
+		versions = append(versions, p.sources[source.Reference])
 	}
-	return GeneratedSecret{Name: name, Fingerprint: fingerprint(name, versions, input), Sources: sources}
+	return GeneratedSecret{Name: name, Fingerprint: fingerprint(name, sources, input) + versionsFollow + fingerprint(versions...), Sources: sources}
 }
 
 // chartCredentials is a fingerprint of all that Flux needs to fetch a chart; empty when it needs nothing.
@@ -101,6 +102,9 @@ func (p *Plan) chartCredentials() string {
 	}
 	return fingerprint(fingerprints...)
 }
+
+// versionsFollow is in a Fingerprint before what changes when a source is rotated.
+const versionsFollow = "."
 
 // format changes when the same sources lead to another Secret than in an earlier release of this operator, so that all are generated anew.
 const format = 1

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
 	"github.com/openmcp-project/service-provider-velero/fluxgen"
@@ -196,6 +197,38 @@ func TestABundleIsReducedToItsCertificates(t *testing.T) {
 		}
 		if bundle, holds := secret.Data["ca.crt"]; holds && string(bundle) != certificate+certificate {
 			t.Errorf("got %s", bundle)
+		}
+	}
+}
+
+// TestSameSources: a rotation leaves a Secret with the sources that it is made from; everything else makes it another one.
+func TestSameSources(t *testing.T) {
+	secretOf := func(change func(*plan.Request)) (plan.GeneratedSecret, *metav1.PartialObjectMetadata) {
+		r := request(t, "full")
+		change(&r)
+		for _, secret := range resolve(t, r).Secrets(grants()) {
+			if secret.Name == "sp-velero-server-values" {
+				return secret, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{plan.SourcesAnnotation: secret.Fingerprint}}}
+			}
+		}
+		t.Fatal("there is no such Secret")
+		return plan.GeneratedSecret{}, nil
+	}
+	wanted, existing := secretOf(func(*plan.Request) {})
+	if !wanted.SameSources(existing) || wanted.SameSources(nil) || wanted.SameSources(&metav1.PartialObjectMetadata{}) {
+		t.Error("only the one that exists has the same sources")
+	}
+	for name, test := range map[string]struct {
+		change func(*plan.Request)
+		same   bool
+	}{
+		"a rotation":           {func(r *plan.Request) { r.Sources = versions(r.Config, "2") }, true},
+		"one less":             {func(r *plan.Request) { r.Config.ImagePullSecrets = r.Config.ImagePullSecrets[1:] }, false},
+		"another key":          {func(r *plan.Request) { r.Config.CABundleRef.Key = "other" }, false},
+		"the proxy of the pod": {func(r *plan.Request) { serverValues(r, `{"proxy":{"http":"http://other.example"}}`) }, false},
+	} {
+		if _, existing := secretOf(test.change); wanted.SameSources(existing) != test.same {
+			t.Errorf("%s: the same sources: %t", name, !test.same)
 		}
 	}
 }

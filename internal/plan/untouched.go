@@ -12,6 +12,17 @@ func (s GeneratedSecret) UpToDate(existing *metav1.PartialObjectMetadata) bool {
 	return existing != nil && existing.Annotations[SourcesAnnotation] == s.Fingerprint && Untouched(existing)
 }
 
+// SameSources says whether an existing Secret was made from the same sources and additions, although maybe from other versions of them; nil:
+// there is none.
+func (s GeneratedSecret) SameSources(existing *metav1.PartialObjectMetadata) bool {
+	if existing == nil {
+		return false
+	}
+	wanted, _, _ := strings.Cut(s.Fingerprint, versionsFollow)
+	made, _, _ := strings.Cut(existing.Annotations[SourcesAnnotation], versionsFollow)
+	return wanted == made
+}
+
 // Untouched says whether a generated Secret holds what was last written into it. It needs no contents: the API server records who wrote which
 // key, and takes a key away from us as soon as somebody else changes its value.
 func Untouched(secret metav1.Object) bool {

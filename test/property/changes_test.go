@@ -84,11 +84,6 @@ func (f field) change(random *rand.Rand) change {
 
 func fields() []field {
 	all := []field{
-		{"spec.version", values(func(i *input, v string) { i.Velero.Version = v }, "v1.17.1", "v1.18.3", "v1.18.3@"+imageDigest), nil,
-			func(to, from *input) { to.Velero.Version = from.Velero.Version }},
-		{"spec.plugins", values(func(i *input, v []v1alpha1.Plugin) { i.Velero.Plugins = v }, plugins("aws:v1.13.0"), plugins("gcp:v1.14.2"),
-			plugins("aws:v1.13.0", "gcp:v1.14.2"), plugins("gcp:v1.14.2", "aws:"+imageDigest)),
-			func(i *input) { i.Velero.Plugins = nil }, func(to, from *input) { to.Velero.Plugins = from.Velero.Plugins }},
 		{"the ProviderConfig's name", values(func(i *input, v string) { i.ConfigName = v }, v1alpha1.DefaultProviderConfigName, providerName),
 			func(i *input) { i.ConfigName = "" }, func(to, from *input) { to.ConfigName = from.ConfigName }},
 		{"the granted token", values(func(i *input, v string) { i.Token = v }, "token-1", "token-2"), nil, func(to, from *input) { to.Token = from.Token }},
@@ -105,7 +100,7 @@ func fields() []field {
 			func(i *input) { i.Config.CABundleRef = nil }, func(to, from *input) { to.Config.CABundleRef = from.Config.CABundleRef }},
 		{"fluxShard", values(func(i *input, v string) { i.Config.FluxShard = v }, "shard1", "shard2"),
 			func(i *input) { i.Config.FluxShard = "" }, func(to, from *input) { to.Config.FluxShard = from.Config.FluxShard }},
-		{"rollout", values(func(i *input, v int32) { i.Config.Rollout = &v1alpha1.Rollout{MaxConcurrent: v} }, 1, 5),
+		{"rollout", values(func(i *input, v int32) { i.Config.Rollout = &v1alpha1.Rollout{MaxConcurrent: v} }, 1, 2),
 			func(i *input) { i.Config.Rollout = nil }, func(to, from *input) { to.Config.Rollout = from.Config.Rollout }},
 		{"values", values(func(i *input, v *v1alpha1.ChartValues) { i.Config.Values = v },
 			&v1alpha1.ChartValues{Server: raw(`{"server":{"logLevel":"debug"},"podLabels":{"team":"a"}}`)},
@@ -114,7 +109,20 @@ func fields() []field {
 			&v1alpha1.ChartValues{Server: raw(`{"podLabels":{"team":"{{ .Values.token }}"}}`)}),
 			func(i *input) { i.Config.Values = nil }, func(to, from *input) { to.Config.Values = from.Config.Values }},
 	}
+	for number := range veleros {
+		all = append(all, veleroFields(number)...)
+	}
 	return append(append(all, chartFields()...), objectFields()...)
+}
+
+func veleroFields(number int) []field {
+	return []field{
+		{fmt.Sprintf("spec.version of Velero %d", number), values(func(i *input, v string) { i.Veleros[number].Version = v }, "v1.17.1", "v1.18.3", "v1.18.3@"+imageDigest), nil,
+			func(to, from *input) { to.Veleros[number].Version = from.Veleros[number].Version }},
+		{fmt.Sprintf("spec.plugins of Velero %d", number), values(func(i *input, v []v1alpha1.Plugin) { i.Veleros[number].Plugins = v }, plugins("aws:v1.13.0"), plugins("gcp:v1.14.2"),
+			plugins("aws:v1.13.0", "gcp:v1.14.2"), plugins("gcp:v1.14.2", "aws:"+imageDigest)),
+			func(i *input) { i.Veleros[number].Plugins = nil }, func(to, from *input) { to.Veleros[number].Plugins = from.Veleros[number].Plugins }},
+	}
 }
 
 func chartFields() []field {

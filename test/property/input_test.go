@@ -20,7 +20,7 @@ import (
 
 // input is everything that people decide: the two specs, the objects that the ProviderConfig refers to, and the granted credentials.
 type input struct {
-	Velero v1alpha1.VeleroSpec
+	Veleros [2]v1alpha1.VeleroSpec
 	// ConfigName is that of the ProviderConfig; empty: there is none.
 	ConfigName string
 	Config     v1alpha1.ProviderConfigSpec
@@ -36,7 +36,10 @@ type content struct {
 }
 
 func (i input) copy() input {
-	i.Velero, i.Config, i.Objects = *i.Velero.DeepCopy(), *i.Config.DeepCopy(), maps.Clone(i.Objects)
+	for number := range i.Veleros {
+		i.Veleros[number] = *i.Veleros[number].DeepCopy()
+	}
+	i.Config, i.Objects = *i.Config.DeepCopy(), maps.Clone(i.Objects)
 	return i
 }
 
@@ -63,10 +66,11 @@ const imageDigest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123
 
 // start is the input before the first change, and what "restore" goes back to: with as little as possible, or with everything that there is.
 func start(everything bool) input {
+	velero := v1alpha1.VeleroSpec{Version: "v1.17.1", Plugins: []v1alpha1.Plugin{{Name: "aws", Version: "v1.13.0"}}}
 	in := input{
-		Velero:     v1alpha1.VeleroSpec{Version: "v1.17.1", Plugins: []v1alpha1.Plugin{{Name: "aws", Version: "v1.13.0"}}},
+		Veleros:    [2]v1alpha1.VeleroSpec{velero, velero},
 		ConfigName: v1alpha1.DefaultProviderConfigName,
-		Config:     v1alpha1.ProviderConfigSpec{AvailableImages: offer("velero/velero"), ImagePullSecrets: references(pullA)},
+		Config:     v1alpha1.ProviderConfigSpec{AvailableImages: offer("velero/velero"), ImagePullSecrets: references(pullA), Rollout: &v1alpha1.Rollout{MaxConcurrent: 1}},
 		Objects: map[plan.Reference]content{
 			pullA: dockerConfig(0), pullB: dockerCfg(0), chartcrd: dockerConfig(0), cosign: publicKey(0), proxy: proxyAddress(0), customCA: certificates(0),
 		},

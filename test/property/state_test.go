@@ -34,8 +34,10 @@ func (w *world) state(ctx context.Context) (state, error) {
 		&helmv2.HelmReleaseList{}, &sourcev1.OCIRepositoryList{}, &corev1.SecretList{}, &clustersv1alpha1.AccessRequestList{}, &clustersv1alpha1.ClusterRequestList{},
 	}
 	for _, list := range lists {
-		if err := all.add(ctx, w.platform, list, client.InNamespace(w.names.TenantNamespace)); err != nil {
-			return nil, err
+		for _, names := range w.names {
+			if err := all.add(ctx, w.platform, list, client.InNamespace(names.TenantNamespace)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := all.add(ctx, w.platform, &v1alpha1.ProviderConfigList{}); err != nil {
@@ -61,7 +63,7 @@ func (s state) add(ctx context.Context, server *apiServer, list client.ObjectLis
 		if err != nil {
 			return err
 		}
-		name := fmt.Sprintf("%T %s", object, sourceHash.ReplaceAllString(object.GetName(), "$1-HASH"))
+		name := fmt.Sprintf("%T %s/%s", object, object.GetNamespace(), sourceHash.ReplaceAllString(object.GetName(), "$1-HASH"))
 		if _, twice := s[name]; twice {
 			return fmt.Errorf("there is more than one %s", name)
 		}
@@ -120,7 +122,7 @@ type verdict struct {
 	Configuration, Ready metav1.Condition
 }
 
-func (w *world) verdict(ctx context.Context) (verdict, error) {
+func (w *world) verdict(ctx context.Context, velero types.NamespacedName) (verdict, error) {
 	object := &v1alpha1.Velero{}
 	if err := w.onboarding.Get(ctx, velero, object); err != nil {
 		return verdict{}, err
@@ -150,9 +152,18 @@ func (w *world) check(ctx context.Context) error {
 			offered[imageReference(available.Image, version)] = true
 		}
 	}
+	for _, names := range w.names {
+		if err := w.checkOne(ctx, names, offered); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) checkOne(ctx context.Context, names plan.Names, offered map[string]bool) error {
 	for _, name := range []string{plan.ControlPlaneRelease, plan.ServerRelease} {
 		release := &helmv2.HelmRelease{}
-		if err := w.platform.Get(ctx, types.NamespacedName{Namespace: w.names.TenantNamespace, Name: name}, release); err != nil {
+		if err := w.platform.Get(ctx, types.NamespacedName{Namespace: names.TenantNamespace, Name: name}, release); err != nil {
 			return err
 		}
 		if err := w.platform.Get(ctx, types.NamespacedName{Namespace: release.Namespace, Name: release.Spec.ChartRef.Name}, &sourcev1.OCIRepository{}); err != nil {

@@ -32,13 +32,14 @@ const (
 	maxRounds = 30
 )
 
-var velero = types.NamespacedName{Namespace: "default", Name: "test-mcp"}
+// veleros are two, so that one may have to wait for the other.
+var veleros = []types.NamespacedName{{Namespace: "default", Name: "test-mcp"}, {Namespace: "default", Name: "other-mcp"}}
 
-// world is a platform and an onboarding cluster with one control plane and one Velero.
+// world is a platform and an onboarding cluster with two control planes and a Velero for each.
 type world struct {
 	input                input
 	platform, onboarding *apiServer
-	names                plan.Names
+	names                []plan.Names
 	veleros              *controller.Reconciler
 	configs              *controller.ConfigReconciler
 	// images that were ever offered.
@@ -49,17 +50,20 @@ type world struct {
 
 // newWorld is one with everything but a Velero.
 func newWorld(ctx context.Context, in input) (*world, error) {
-	names, err := plan.NamesOf(velero)
-	if err != nil {
-		return nil, err
-	}
-	w := &world{platform: newAPIServer(), onboarding: newAPIServer(), names: names, images: map[string]bool{}}
+	w := &world{platform: newAPIServer(), onboarding: newAPIServer(), images: map[string]bool{}}
 	w.platform.written = w.look
 	w.restart()
-	controlPlane := &clustersv1alpha1.ClusterRequest{ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace, Name: velero.Name}}
-	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.TenantNamespace}}, controlPlane} {
-		if err := w.platform.Create(ctx, object); err != nil {
+	for _, velero := range veleros {
+		names, err := plan.NamesOf(velero)
+		if err != nil {
 			return nil, err
+		}
+		w.names = append(w.names, names)
+		controlPlane := &clustersv1alpha1.ClusterRequest{ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace, Name: velero.Name}}
+		for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.TenantNamespace}}, controlPlane} {
+			if err := w.platform.Create(ctx, object); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := w.apply(ctx, in); err != nil {
@@ -114,8 +118,11 @@ func (w *world) apply(ctx context.Context, in input) error {
 	if err := w.applyConfig(ctx, in); err != nil {
 		return err
 	}
-	if !equality.Semantic.DeepEqual(w.input.Velero, in.Velero) {
-		if err := put(ctx, w.onboarding, velero, &v1alpha1.Velero{}, func(object *v1alpha1.Velero) { object.Spec = *in.Velero.DeepCopy() }); err != nil {
+	for i, velero := range veleros {
+		if equality.Semantic.DeepEqual(w.input.Veleros[i], in.Veleros[i]) {
+			continue
+		}
+		if err := put(ctx, w.onboarding, velero, &v1alpha1.Velero{}, func(object *v1alpha1.Velero) { object.Spec = *in.Veleros[i].DeepCopy() }); err != nil {
 			return err
 		}
 	}
@@ -202,21 +209,30 @@ func put[T client.Object](ctx context.Context, server *apiServer, key types.Name
 
 // round lets everybody look once.
 func (w *world) round(ctx context.Context) error {
-	if err := (grants{w.platform, w.input.Token}).step(ctx, w.names.TenantNamespace); err != nil {
-		return err
+	for _, names := range w.names {
+		if err := (grants{w.platform, w.input.Token}).step(ctx, names.TenantNamespace); err != nil {
+			return err
+		}
 	}
 	if err := w.reconcile(ctx); err != nil {
 		return err
 	}
-	if err := (flux{w.platform}).step(ctx, w.names.TenantNamespace); err != nil {
+	if err := w.honest(ctx); err != nil {
 		return err
+	}
+	for _, names := range w.names {
+		if err := (flux{w.platform}).step(ctx, names.TenantNamespace); err != nil {
+			return err
+		}
 	}
 	return w.violation
 }
 
 func (w *world) reconcile(ctx context.Context) error {
-	if _, err := w.veleros.Reconcile(ctx, ctrl.Request{NamespacedName: velero}); err != nil {
-		return fmt.Errorf("reconcile the Velero: %w", err)
+	for _, velero := range veleros {
+		if _, err := w.veleros.Reconcile(ctx, ctrl.Request{NamespacedName: velero}); err != nil {
+			return fmt.Errorf("reconcile Velero %s: %w", velero.Name, err)
+		}
 	}
 	if _, err := w.configs.Reconcile(ctx, ctrl.Request{NamespacedName: types.NamespacedName{Name: w.input.ConfigName}}); err != nil {
 		return fmt.Errorf("reconcile the ProviderConfig: %w", err)
