@@ -34,7 +34,7 @@ func TestLaggingCacheDeletesNothing(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			w := installed(t)
 			live := &clustersv1alpha1.AccessRequest{}
-			if err := w.platform.Get(t.Context(), requestOf(id, w.names), live); err != nil {
+			if err := w.platform.Get(t.Context(), requestOf(id, w.names[0]), live); err != nil {
 				t.Fatal(err)
 			}
 			old := live.DeepCopy()
@@ -42,7 +42,7 @@ func TestLaggingCacheDeletesNothing(t *testing.T) {
 			if _, err := access.New(lagging{w.platform, old}, w.platform, permissions()).Look(t.Context(), velero); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.platform.Get(t.Context(), requestOf(id, w.names), live); err != nil || !live.DeletionTimestamp.IsZero() {
+			if err := w.platform.Get(t.Context(), requestOf(id, w.names[0]), live); err != nil || !live.DeletionTimestamp.IsZero() {
 				t.Errorf("the live request is deleted: %v, error %v", live.DeletionTimestamp, err)
 			}
 		})

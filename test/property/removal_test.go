@@ -17,8 +17,8 @@ import (
 func deleted(t *testing.T) *world {
 	t.Helper()
 	w := installed(t)
-	for _, name := range []string{velero.Name, requestOf(access.Workload, w.names).Name} {
-		cluster := &clustersv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.names.TenantNamespace, Name: name}}
+	for _, name := range []string{velero.Name, requestOf(access.Workload, w.names[0]).Name} {
+		cluster := &clustersv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.names[0].TenantNamespace, Name: name}}
 		if err := w.platform.Create(t.Context(), cluster); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func (w *world) ready(t *testing.T) metav1.Condition {
 // withdraw deletes a request, and nobody is there who would hold it.
 func (w *world) withdraw(t *testing.T, id string) {
 	t.Helper()
-	delete(w.platform.objects["AccessRequest"], requestOf(id, w.names))
+	delete(w.platform.objects["AccessRequest"], requestOf(id, w.names[0]))
 }
 
 // TestDenialHoldsADeletion: access that was taken away is requested again, and when that is denied somebody else has to act.
@@ -78,7 +78,7 @@ func TestDenialHoldsADeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	reconcile(v1alpha1.ReasonAccessDenied, "denied", "a platform operator must")
-	if err := (grants{w.platform, w.input.Token}).step(t.Context(), w.names.TenantNamespace); err != nil {
+	if err := (grants{w.platform, w.input.Token}).step(t.Context(), w.names[0].TenantNamespace); err != nil {
 		t.Fatal(err)
 	}
 	// Its kubeconfig leads nowhere.

@@ -81,7 +81,7 @@ func spoiled(change func(*input)) func(context.Context, *world) error {
 func judged(id string, phase string) func(context.Context, *world) error {
 	return func(ctx context.Context, w *world) error {
 		request := &clustersv1alpha1.AccessRequest{}
-		if err := w.platform.Get(ctx, requestOf(id, w.names), request); err != nil {
+		if err := w.platform.Get(ctx, requestOf(id, w.names[0]), request); err != nil {
 			return err
 		}
 		request.Status.Phase, request.Status.ObservedGeneration = phase, request.Generation
@@ -92,7 +92,7 @@ func judged(id string, phase string) func(context.Context, *world) error {
 // renewToken gives the server's access another token, and leaves the other requests alone.
 func (w *world) renewToken(ctx context.Context) error {
 	request := &clustersv1alpha1.AccessRequest{}
-	if err := w.platform.Get(ctx, requestOf(access.Server, w.names), request); err != nil {
+	if err := w.platform.Get(ctx, requestOf(access.Server, w.names[0]), request); err != nil {
 		return err
 	}
 	return grants{w.platform, renewedToken}.grant(ctx, request)
@@ -101,7 +101,7 @@ func (w *world) renewToken(ctx context.Context) error {
 func (w *world) expectRenewed(t *testing.T, reason string) {
 	t.Helper()
 	identity := &corev1.Secret{}
-	key := types.NamespacedName{Namespace: w.names.TenantNamespace, Name: plan.Identity(plan.Grant{}).Name}
+	key := types.NamespacedName{Namespace: w.names[0].TenantNamespace, Name: plan.Identity(plan.Grant{}).Name}
 	if err := w.platform.Get(t.Context(), key, identity); err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,9 @@ const (
 // veleros are two, so that one may have to wait for the other.
 var veleros = []types.NamespacedName{{Namespace: "default", Name: "test-mcp"}, {Namespace: "default", Name: "other-mcp"}}
 
+// velero is the one that a test is about which needs only one.
+var velero = veleros[0]
+
 // world is a platform and an onboarding cluster with two control planes and a Velero for each.
 type world struct {
 	input                input
