@@ -92,6 +92,7 @@ func managerOptions(options Options) ctrl.Options {
 	return ctrl.Options{
 		Scheme:                 platformScheme(),
 		Cache:                  platformCache(podNamespace()),
+		NewCache:               newPlatformCache,
 		Metrics:                metricsserver.Options{BindAddress: options.MetricsAddress, SecureServing: options.MetricsSecure},
 		HealthProbeBindAddress: options.HealthAddress,
 		// The Lease is on the platform, where the replicas are: the onboarding cluster grants no rights for it and has no such namespace.

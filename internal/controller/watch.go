@@ -46,19 +46,41 @@ func (r *Reconciler) Setup(ctx context.Context, mgr ctrl.Manager, caches Caches)
 	}
 	r.waves.wake = make(chan event.TypedGenericEvent[*v1alpha1.Velero], wakeBuffer)
 	tenant, all := r.enqueueTenant, r.enqueueAll
-	return ctrl.NewControllerManagedBy(mgr).
+	watcher, err := ctrl.NewControllerManagedBy(mgr).
 		Named("velero").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		WatchesRawSource(source.Kind(caches.Onboarding, &v1alpha1.Velero{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Velero]{}, intended[*v1alpha1.Velero]())).
 		WatchesRawSource(source.Channel(r.waves.wake, &handler.TypedEnqueueRequestForObject[*v1alpha1.Velero]{})).
 		WatchesRawSource(source.Kind(caches.Platform, &v1alpha1.ProviderConfig{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*v1alpha1.ProviderConfig](all)), intended[*v1alpha1.ProviderConfig]())).
-		WatchesRawSource(source.Kind(caches.Platform, &helmv2.HelmRelease{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*helmv2.HelmRelease](tenant)), changed(releaseState))).
-		WatchesRawSource(source.Kind(caches.Platform, &sourcev1.OCIRepository{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*sourcev1.OCIRepository](tenant)), changed(sourceState))).
 		WatchesRawSource(source.Kind(caches.Platform, &clustersv1alpha1.AccessRequest{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*clustersv1alpha1.AccessRequest](tenant)), changed(accessState))).
 		WatchesRawSource(source.Kind(caches.Platform, &clustersv1alpha1.ClusterRequest{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*clustersv1alpha1.ClusterRequest](tenant)), changed(clusterState))).
 		WatchesRawSource(source.Kind(caches.Platform, object("Secret"), handler.TypedEnqueueRequestsFromMapFunc(mapped[*metav1.PartialObjectMetadata](r.enqueueUsers(plan.Secret, caches.OperatorNamespace))))).
 		WatchesRawSource(source.Kind(caches.Platform, object("ConfigMap"), handler.TypedEnqueueRequestsFromMapFunc(mapped[*metav1.PartialObjectMetadata](r.enqueueUsers(plan.ConfigMap, caches.OperatorNamespace))))).
-		Complete(r)
+		Build(r)
+	if err != nil {
+		return err
+	}
+	return r.followFlux(mgr, watcher, caches.Platform)
+}
+
+// followFlux watches Flux's objects: from the start with all the rest when it can, else as soon as their kinds are served.
+func (r *Reconciler) followFlux(mgr ctrl.Manager, watcher controller.Controller, platform cache.Cache) error {
+	flux := &flux{mapper: mgr.GetRESTMapper(), watcher: watcher, sources: []source.Source{
+		source.Kind(platform, &helmv2.HelmRelease{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*helmv2.HelmRelease](r.enqueueTenant)), changed(releaseState)),
+		source.Kind(platform, &sourcev1.OCIRepository{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*sourcev1.OCIRepository](r.enqueueTenant)), changed(sourceState)),
+	}}
+	if err := mgr.AddReadyzCheck("flux", flux.ready); err != nil {
+		return err
+	}
+	missing, err := flux.missing()
+	if err != nil {
+		return err
+	}
+	if len(missing) == 0 {
+		return flux.watch()
+	}
+	flux.sources = append(flux.sources, source.Func(r.everybody))
+	return mgr.Add(flux)
 }
 
 // tenantNamespace is the index function of tenantIndex.

@@ -149,19 +149,25 @@ func newLife(t *testing.T, namespace string, line *line) *life {
 	t.Helper()
 	stage, err := theStage()
 	must(t, err)
+	return stage.newLife(t, namespace, line)
+}
+
+// newLife begins on this stage.
+func (s *stage) newLife(t *testing.T, namespace string, line *line) *life {
+	t.Helper()
 	velero := types.NamespacedName{Namespace: namespace, Name: "life"}
 	names, err := plan.NamesOf(velero)
 	must(t, err)
-	faulty := line.client(stage)
+	faulty := line.client(s)
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.TenantNamespace}},
 		&clustersv1alpha1.ClusterRequest{ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace, Name: velero.Name}, Spec: clustersv1alpha1.ClusterRequestSpec{Purpose: "mcp"}},
 		&v1alpha1.Velero{ObjectMeta: metav1.ObjectMeta{Namespace: velero.Namespace, Name: velero.Name}, Spec: v1alpha1.VeleroSpec{Version: "v1.17.1", Plugins: []v1alpha1.Plugin{{Name: "aws", Version: "v1.13.0"}}}},
 	} {
-		must(t, stage.Create(t.Context(), object))
+		must(t, s.Create(t.Context(), object))
 	}
-	return &life{line: line, stage: stage, velero: velero, names: names, reconciler: &controller.Reconciler{
+	return &life{line: line, stage: s, velero: velero, names: names, reconciler: &controller.Reconciler{
 		Onboarding: faulty,
 		Configs:    controller.Configs{Platform: faulty, ProviderName: landscape.ProviderName},
 		Access:     access.New(faulty, faulty, rights("secrets")),

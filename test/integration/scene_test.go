@@ -37,14 +37,17 @@ type stage struct {
 }
 
 // theStage starts with the first test that needs it, and goes with the landscape.
-var theStage = sync.OnceValues(func() (*stage, error) { return newStage(context.Background()) })
+var theStage = sync.OnceValues(func() (*stage, error) {
+	return newStage(context.Background(), "stage", func(string) bool { return true })
+})
 
-func newStage(ctx context.Context) (*stage, error) {
+// newStage starts an API server that has those CRDs of the platform and the onboarding cluster that are wanted.
+func newStage(ctx context.Context, name string, wanted func(crd string) bool) (*stage, error) {
 	home, err := site.Open(world.Dir())
 	if err != nil {
 		return nil, err
 	}
-	server, err := apiserver.Start(ctx, home, apiserver.Spec{Name: "stage"})
+	server, err := apiserver.Start(ctx, home, apiserver.Spec{Name: name})
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +61,7 @@ func newStage(ctx context.Context) (*stage, error) {
 	}
 	s := &stage{WithWatch: connected}
 	for _, cluster := range []client.Client{platform, onboarding} {
-		if err := s.copyCRDs(ctx, cluster); err != nil {
+		if err := s.copyCRDs(ctx, cluster, wanted); err != nil {
 			return nil, err
 		}
 	}
@@ -69,13 +72,16 @@ func newStage(ctx context.Context) (*stage, error) {
 	return s, err
 }
 
-func (s *stage) copyCRDs(ctx context.Context, cluster client.Client) error {
+func (s *stage) copyCRDs(ctx context.Context, cluster client.Client, wanted func(crd string) bool) error {
 	var definitions apiextensionsv1.CustomResourceDefinitionList
 	if err := cluster.List(ctx, &definitions); err != nil {
 		return err
 	}
 	copies := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(definitions.Items))
 	for i := range definitions.Items {
+		if !wanted(definitions.Items[i].Name) {
+			continue
+		}
 		definitions.Items[i].Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 		copies = append(copies, &definitions.Items[i])
 	}
@@ -128,12 +134,17 @@ const theirs = "example.com/played"
 // play has the others take one step for a tenant: openmcp-operator, the ClusterProvider, source-controller and helm-controller.
 func (s *stage) play(t *testing.T, names plan.Names) {
 	t.Helper()
+	s.playOpenMCP(t, names.TenantNamespace)
+	s.playFlux(t, names.TenantNamespace)
+}
+
+// playOpenMCP has openmcp-operator and the ClusterProvider take one step.
+func (s *stage) playOpenMCP(t *testing.T, namespace string) {
+	t.Helper()
 	var requests clustersv1alpha1.AccessRequestList
 	var clusters clustersv1alpha1.ClusterRequestList
-	var sources sourcev1.OCIRepositoryList
-	var releases helmv2.HelmReleaseList
-	for _, list := range []client.ObjectList{&requests, &clusters, &sources, &releases} {
-		must(t, s.List(t.Context(), list, client.InNamespace(names.TenantNamespace)))
+	for _, list := range []client.ObjectList{&requests, &clusters} {
+		must(t, s.List(t.Context(), list, client.InNamespace(namespace)))
 	}
 	for i := range clusters.Items {
 		s.settle(t, &clusters.Items[i], func() {
@@ -142,6 +153,16 @@ func (s *stage) play(t *testing.T, names plan.Names) {
 	}
 	for i := range requests.Items {
 		s.grant(t, &requests.Items[i])
+	}
+}
+
+// playFlux has source-controller and helm-controller take one step.
+func (s *stage) playFlux(t *testing.T, namespace string) {
+	t.Helper()
+	var sources sourcev1.OCIRepositoryList
+	var releases helmv2.HelmReleaseList
+	for _, list := range []client.ObjectList{&sources, &releases} {
+		must(t, s.List(t.Context(), list, client.InNamespace(namespace)))
 	}
 	for i := range sources.Items {
 		source := &sources.Items[i]
