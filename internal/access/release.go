@@ -104,7 +104,8 @@ func (a *Access) withoutFinalizer(ctx context.Context, object client.Object, fin
 type Holdings struct {
 	// ControlPlane and Workload are the grants; empty when there is none (any more).
 	ControlPlane, Workload plan.Grant
-	// ControlPlaneWithdrawn and WorkloadWithdrawn: the request is being deleted, by Release or with its namespace, so the grant may be of no use.
+	// ControlPlaneWithdrawn and WorkloadWithdrawn: the request is being deleted, by Release or with its namespace, or gone, so the grant may be of
+	// no use.
 	ControlPlaneWithdrawn, WorkloadWithdrawn bool
 	// WorkloadPending: the workload access is on its way, and its ClusterProvider makes the server's namespace before it grants.
 	WorkloadPending bool
@@ -148,7 +149,7 @@ func (a *Access) held(ctx context.Context, key, clusterRequest types.NamespacedN
 	}
 	gone, err := a.clusterGone(ctx, request, clusterRequest)
 	if err != nil || gone || !exists {
-		return holding{gone: gone}, err
+		return holding{gone: gone, withdrawn: !exists}, err
 	}
 	withdrawn := !request.DeletionTimestamp.IsZero()
 	if request.Status.SecretRef == nil {

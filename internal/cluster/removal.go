@@ -81,32 +81,45 @@ func (p *Platform) release(ctx context.Context, names plan.Names, name string) (
 	return release, nil
 }
 
-// removalAnnotation is on the control plane's release of a Velero, with its UID, from when its releases are being removed. A server's release
-// that is not there tells nothing: there may never have been one.
+// removalAnnotation is on the releases of a Velero, with its UID, from right before the server's is deleted. That a release is being deleted, or is
+// not there, tells nothing: somebody may want it installed anew, and there may never have been one.
 const removalAnnotation = plan.ProviderName + "/removal"
 
-// BeginRemoval takes note that the releases of a Velero are being removed from now on.
+// BeginRemoval takes note that the releases of a Velero are being removed from now on, also of those that are being deleted already. The server's is
+// the last: a process that ends in between has begun nothing as long as the server is there.
 func (p *Platform) BeginRemoval(ctx context.Context, names plan.Names, velero types.UID) error {
-	release, err := p.release(ctx, names, plan.ControlPlaneRelease)
-	if err != nil || release == nil || !release.DeletionTimestamp.IsZero() || release.Annotations[removalAnnotation] == string(velero) {
-		return err
+	for _, name := range []string{plan.ControlPlaneRelease, plan.ServerRelease} {
+		release, err := p.release(ctx, names, name)
+		if err != nil {
+			return err
+		}
+		if release == nil || removing(release, velero) {
+			continue
+		}
+		before := release.DeepCopy()
+		metav1.SetMetaDataAnnotation(&release.ObjectMeta, removalAnnotation, string(velero))
+		if err := p.patch(ctx, before, release, helmv2.HelmReleaseKind); err != nil {
+			return err
+		}
 	}
-	before := release.DeepCopy()
-	metav1.SetMetaDataAnnotation(&release.ObjectMeta, removalAnnotation, string(velero))
-	return p.patch(ctx, before, release, helmv2.HelmReleaseKind)
+	return nil
 }
 
-// RemovalBegun says whether there is no way back: the server is being removed, or was.
+func removing(release *helmv2.HelmRelease, velero types.UID) bool {
+	return release != nil && release.Annotations[removalAnnotation] == string(velero)
+}
+
+// RemovalBegun says whether there is no way back: the server is being removed for that Velero, or was, or nothing is installed at all.
 func (p *Platform) RemovalBegun(ctx context.Context, names plan.Names, velero types.UID) (bool, error) {
 	server, err := p.release(ctx, names, plan.ServerRelease)
-	if err != nil || server != nil {
-		return err == nil && !server.DeletionTimestamp.IsZero(), err
+	if err != nil || server != nil && server.DeletionTimestamp.IsZero() {
+		return false, err
 	}
 	controlPlane, err := p.release(ctx, names, plan.ControlPlaneRelease)
-	if err != nil || controlPlane == nil {
-		return err == nil, err
+	if err != nil {
+		return false, err
 	}
-	return !controlPlane.DeletionTimestamp.IsZero() || controlPlane.Annotations[removalAnnotation] == string(velero), nil
+	return server == nil && controlPlane == nil || removing(server, velero) || removing(controlPlane, velero), nil
 }
 
 // Target is the grant that a release was installed with; empty when there is no such release.

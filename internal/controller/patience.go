@@ -16,9 +16,9 @@ const (
 	forgotten = 10 * lookAgainLater
 )
 
-// patience says when a deletion looks again at another cluster: the longer it has waited, the later. So a deletion that makes progress is
-// quick, and one that stands still for days, or holds a worker with every look at a cluster that does not answer, costs next to nothing. It is
-// kept in memory only. The zero value is ready to use.
+// patience says when to look again at what nothing watches, as a deletion does at another cluster: the longer it has waited, the later. So what
+// makes progress is quick, and what stands still for days, or holds a worker with every look at a cluster that does not answer, costs next to
+// nothing. It is kept in memory only. The zero value is ready to use.
 type patience struct {
 	mutex sync.Mutex
 	waits map[types.UID]standstill
@@ -54,4 +54,11 @@ func (p *patience) next(velero types.UID, reason string, user bool, now time.Tim
 		latest = lookAgainUser
 	}
 	return max(lookAgain, min(latest, waited/2))
+}
+
+// over takes note that a Velero waits for nothing of the kind any more: the next wait is a new one.
+func (p *patience) over(velero types.UID) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delete(p.waits, velero)
 }

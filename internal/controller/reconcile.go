@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -90,14 +91,17 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 	if err := r.writeStatus(ctx, velero, observation); err != nil {
 		return ctrl.Result{}, err
 	}
-	return nextLook(observation), nil
+	return r.nextLook(velero.UID, observation, time.Now()), nil
 }
 
 // nextLook is when to look again although no event asks for it.
-func nextLook(observation status.Observation) ctrl.Result {
+func (r *Reconciler) nextLook(velero types.UID, observation status.Observation, now time.Time) ctrl.Result {
+	if !observation.Access.Unwatched {
+		r.patience.over(velero)
+	}
 	switch {
 	case observation.Access.Unwatched:
-		return ctrl.Result{RequeueAfter: lookAgain}
+		return ctrl.Result{RequeueAfter: r.patience.next(velero, observation.Access.Reason, false, now)}
 	case observation.Queued:
 		return ctrl.Result{RequeueAfter: wait.Jitter(turn, resyncJitter)}
 	default:

@@ -149,11 +149,9 @@ func (d *removal) userResources(ctx context.Context) (cluster.Progress, error) {
 	if err != nil || grant.Secret == "" {
 		return cluster.Progress{Done: err == nil}, err
 	}
-	remote, err := d.Platform.Remote(ctx, d.names, grant)
-	if err != nil {
-		return cluster.Progress{}, err
-	}
-	return cluster.UserResources(ctx, remote)
+	return d.cleanUp(ctx, grant, d.holdings.ControlPlaneWithdrawn, func(remote client.Client) (cluster.Progress, error) {
+		return cluster.UserResources(ctx, remote)
+	})
 }
 
 // withoutAccess is where a deletion is while access that somebody took away comes back.
@@ -169,9 +167,6 @@ func (d *removal) hasAccess(ctx context.Context, release, id string) (bool, erro
 }
 
 func (d *removal) server(ctx context.Context) (cluster.Progress, error) {
-	if err := d.Platform.BeginRemoval(ctx, d.names, d.velero.UID); err != nil {
-		return cluster.Progress{}, err
-	}
 	return d.release(ctx, plan.ServerRelease, access.Workload, d.holdings.WorkloadGone)
 }
 
@@ -185,6 +180,10 @@ func (d *removal) release(ctx context.Context, name, id string, targetGone bool)
 		if has, err := d.hasAccess(ctx, name, id); !has || err != nil {
 			return withoutAccess, err
 		}
+	}
+	// Not before there is access: until then users may still be asked again.
+	if err := d.Platform.BeginRemoval(ctx, d.names, d.velero.UID); err != nil {
+		return cluster.Progress{}, err
 	}
 	return d.Platform.RemoveRelease(ctx, d.names, name, targetGone)
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 )
 
-// TestRemovalBegun: that there is no server's release is no sign that there was one.
+// TestRemovalBegun: only what was marked for this Velero counts. That a release is not there, or being deleted, is no sign of its removal.
 func TestRemovalBegun(t *testing.T) {
 	_, names := newTenant(t, "removal-begun")
 	expect := func(when string, velero types.UID, want bool) {
@@ -33,20 +33,40 @@ func TestRemovalBegun(t *testing.T) {
 			t.Errorf("%s: begun %v, error %v", when, begun, err)
 		}
 	}
+	begin := func() {
+		t.Helper()
+		eventually(t, "it begins", func(ctx context.Context) error { return platformOf().BeginRemoval(ctx, names, "velero") })
+	}
 	expect("without any release", "velero", true)
 	_, controlPlane := installedRelease(t, "removal-begun", func(r *helmv2.HelmRelease) { r.Name, r.Spec.Suspend = plan.ControlPlaneRelease, true })
 	expect("without a server", "velero", false)
-	must(t, platformOf().BeginRemoval(t.Context(), names, "velero"))
+	begin()
 	expect("without a server, after it began", "velero", true)
 	expect("without a server, after another Velero's began", "another", false)
 	_, server := installedRelease(t, "removal-begun", func(r *helmv2.HelmRelease) { r.Spec.Suspend = true })
+	begin()
 	expect("with a server", "velero", false)
 	must(t, platform.Delete(t.Context(), server))
-	expect("while the server goes", "another", true)
+	expect("while the server goes", "velero", true)
+	expect("while another Velero's server goes", "another", false)
 	release(t.Context(), server)
 	eventually(t, "the server is gone", func(ctx context.Context) error { return isGone(ctx, platform, server) })
 	must(t, platform.Delete(t.Context(), controlPlane))
-	expect("while the control plane's release goes", "another", true)
+	expect("while the control plane's release goes", "velero", true)
+	expect("while another Velero's control plane's release goes", "another", false)
+}
+
+// TestRemovalMarksWhatIsBeingDeleted by others, so that users are not asked again once that is gone.
+func TestRemovalMarksWhatIsBeingDeleted(t *testing.T) {
+	names, server := installedRelease(t, "removal-marks", func(r *helmv2.HelmRelease) { r.Spec.Suspend = true })
+	must(t, platform.Delete(t.Context(), server))
+	if begun, err := platformOf().RemovalBegun(t.Context(), names, "velero"); begun || err != nil {
+		t.Errorf("after somebody deleted it: begun %v, error %v", begun, err)
+	}
+	eventually(t, "it is marked", func(ctx context.Context) error { return platformOf().BeginRemoval(ctx, names, "velero") })
+	if begun, err := platformOf().RemovalBegun(t.Context(), names, "velero"); !begun || err != nil {
+		t.Errorf("after it began: begun %v, error %v", begun, err)
+	}
 }
 
 // TestErrorsOfTwoClusters: what goes wrong on the platform is not taken for a target that cannot be reached.

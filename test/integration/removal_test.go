@@ -80,6 +80,7 @@ func TestRemovalWaitsForTheFinalizer(t *testing.T) {
 	if begun, err := platformOf().RemovalBegun(t.Context(), names, "the Velero"); begun || err != nil {
 		t.Errorf("before the removal: begun %v, error %v", begun, err)
 	}
+	eventually(t, "it begins", func(ctx context.Context) error { return platformOf().BeginRemoval(ctx, names, "the Velero") })
 	for range 3 {
 		if progress := remove(t, names, false); progress != (cluster.Progress{}) {
 			t.Errorf("while the object is there: %+v", progress)

@@ -78,7 +78,7 @@ func spoiled(change func(*input)) func(context.Context, *world) error {
 }
 
 // judged is what the platform says of a request from now on.
-func judged(id string, phase string) func(context.Context, *world) error {
+func judged(id, phase string) func(context.Context, *world) error {
 	return func(ctx context.Context, w *world) error {
 		request := &clustersv1alpha1.AccessRequest{}
 		if err := w.platform.Get(ctx, requestOf(id, w.names[0]), request); err != nil {
