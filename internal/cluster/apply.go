@@ -25,7 +25,7 @@ type ConflictError struct {
 
 // Error implements error.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("%s %q exists already and belongs to somebody else", e.Kind, e.Name)
+	return fmt.Sprintf("%s %q exists already and does not have the labels of this Velero", e.Kind, e.Name)
 }
 
 // writer is what the API server records as the writer of what we write; edits of others are recognised by it.

@@ -96,16 +96,26 @@ func (r *Reconciler) reconcile(ctx context.Context, velero *v1alpha1.Velero) (ct
 
 // nextLook is when to look again although no event asks for it.
 func (r *Reconciler) nextLook(velero types.UID, observation status.Observation, now time.Time) ctrl.Result {
-	if !observation.Access.Unwatched {
-		r.patience.over(velero)
+	if reason := unwatched(observation); reason != "" {
+		return ctrl.Result{RequeueAfter: r.patience.next(velero, reason, false, now)}
 	}
-	switch {
-	case observation.Access.Unwatched:
-		return ctrl.Result{RequeueAfter: r.patience.next(velero, observation.Access.Reason, false, now)}
-	case observation.Queued:
+	r.patience.over(velero)
+	if observation.Queued {
 		return ctrl.Result{RequeueAfter: wait.Jitter(turn, resyncJitter)}
+	}
+	return ctrl.Result{RequeueAfter: wait.Jitter(resync, resyncJitter)}
+}
+
+// unwatched is the reason of a wait that no event ends; empty when there is none. What belongs to somebody else is not in our cache, so nobody
+// tells when it is gone.
+func unwatched(observation status.Observation) string {
+	switch blocked, access := observation.Blocked, observation.Access; {
+	case access.Unwatched, access.Reason == v1alpha1.ReasonNameConflict:
+		return access.Reason
+	case blocked != nil && blocked.Reason == v1alpha1.ReasonNameConflict:
+		return blocked.Reason
 	default:
-		return ctrl.Result{RequeueAfter: wait.Jitter(resync, resyncJitter)}
+		return ""
 	}
 }
 
@@ -152,5 +162,6 @@ func blockedBy(err error) *plan.Blocked {
 	if !errors.As(err, &conflict) {
 		return nil
 	}
-	return &plan.Blocked{Reason: v1alpha1.ReasonNameConflict, Message: conflict.Error() + "; a platform operator must remove or rename it"}
+	return &plan.Blocked{Reason: v1alpha1.ReasonNameConflict, Message: conflict.Error() + fmt.Sprintf(
+		"; a platform operator must give it back its label %s if somebody changed that, and else remove it", plan.InstanceLabel)}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
+	"github.com/openmcp-project/service-provider-velero/internal/plan"
 	"github.com/openmcp-project/service-provider-velero/internal/status"
 )
 
@@ -31,5 +32,17 @@ func TestNextLookHasPatience(t *testing.T) {
 	}
 	if next := look(waiting); next != lookAgain {
 		t.Errorf("the next wait begins with %s", next)
+	}
+}
+
+func TestWhatBelongsToOthersIsLookedAtAgain(t *testing.T) {
+	for name, observation := range map[string]status.Observation{
+		"an object of ours":   {Access: status.Access{Granted: true}, Blocked: &plan.Blocked{Reason: v1alpha1.ReasonNameConflict}},
+		"a request of access": {Access: status.Access{Reason: v1alpha1.ReasonNameConflict, Failed: true}},
+	} {
+		var subject Reconciler
+		if next := subject.nextLook("velero", observation, time.Now()).RequeueAfter; next != lookAgain {
+			t.Errorf("%s: looked at again after %s", name, next)
+		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 func failures(t *testing.T) {
 	badValues(t)
 	// Flux tries again after a minute. That is waited for side by side.
-	for _, each := range []func(*testing.T){denials, drift, conflict, timeout} {
+	for _, each := range []func(*testing.T){denials, drift, conflict, occupied, timeout} {
 		t.Run("side by side", func(t *testing.T) {
 			t.Parallel()
 			each(t)
@@ -184,6 +184,27 @@ func conflict(t *testing.T) {
 			t.Errorf("the foreign Deployment was changed: %+v", left.ObjectMeta)
 		}
 		must(t, controlPlane.Delete(t.Context(), foreign))
+		tenant.awaitReady(t)
+		tenant.leave(t)
+	})
+}
+
+// occupied: what is not ours in the tenant namespace is in nobody's cache.
+func occupied(t *testing.T) {
+	t.Run("failure: somebody has a Secret of a name that is needed | NameConflict with its name, Ready once it is gone", func(t *testing.T) {
+		tenant := newTenant(t, "failures", "occupied")
+		tenant.orderControlPlane(t)
+		foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tenant.names.TenantNamespace, Name: "sp-velero-server-values"}}
+		eventually(t, installed, "the tenant namespace is there", func(ctx context.Context) error { return platform.Create(ctx, foreign.DeepCopy()) })
+		tenant.orderVelero(t, oldVersion)
+		eventually(t, installed, "the conflict is told", func(ctx context.Context) error {
+			velero, err := tenant.velero(ctx)
+			if err != nil {
+				return err
+			}
+			return hasCondition(velero, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+		})
+		must(t, platform.Delete(t.Context(), foreign))
 		tenant.awaitReady(t)
 		tenant.leave(t)
 	})

@@ -14,7 +14,7 @@ import (
 )
 
 func (w *world) releaseOf(name string) *helmv2.HelmRelease {
-	return &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: w.names.TenantNamespace, Name: name}}
+	return &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: w.names[0].TenantNamespace, Name: name}}
 }
 
 // lose deletes releases as somebody does who wants them installed anew. Those that Flux has uninstalled are gone.
@@ -69,13 +69,13 @@ func TestRemovalBegins(t *testing.T) {
 	platform := cluster.New(w.platform, w.platform, operatorNamespace)
 	expect := func(when string, velero types.UID, want bool) {
 		t.Helper()
-		if begun, err := platform.RemovalBegun(t.Context(), w.names, velero); begun != want || err != nil {
+		if begun, err := platform.RemovalBegun(t.Context(), w.names[0], velero); begun != want || err != nil {
 			t.Errorf("%s: begun %v, error %v", when, begun, err)
 		}
 	}
 	begin := func() {
 		t.Helper()
-		if err := platform.BeginRemoval(t.Context(), w.names, "this"); err != nil {
+		if err := platform.BeginRemoval(t.Context(), w.names[0], "this"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,13 +108,13 @@ func TestRemovalBeginsWithWhatIsLeft(t *testing.T) {
 			w := installed(t)
 			lose(t, w)
 			platform := cluster.New(w.platform, w.platform, operatorNamespace)
-			if err := platform.BeginRemoval(t.Context(), w.names, "this"); err != nil {
+			if err := platform.BeginRemoval(t.Context(), w.names[0], "this"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := platform.RemoveRelease(t.Context(), w.names, plan.ServerRelease, true); err != nil {
+			if _, err := platform.RemoveRelease(t.Context(), w.names[0], plan.ServerRelease, true); err != nil {
 				t.Fatal(err)
 			}
-			if begun, err := platform.RemovalBegun(t.Context(), w.names, "this"); !begun || err != nil {
+			if begun, err := platform.RemovalBegun(t.Context(), w.names[0], "this"); !begun || err != nil {
 				t.Errorf("begun %v, error %v", begun, err)
 			}
 		})
@@ -125,7 +125,7 @@ func TestRemovalBeginsWithWhatIsLeft(t *testing.T) {
 func TestUsersCannotBeAskedAnyMore(t *testing.T) {
 	w := deleted(t)
 	w.lose(t, false, plan.ServerRelease, plan.ControlPlaneRelease)
-	delete(w.platform.objects["Namespace"], types.NamespacedName{Name: w.names.TenantNamespace})
+	delete(w.platform.objects["Namespace"], types.NamespacedName{Name: w.names[0].TenantNamespace})
 	for name := range w.platform.objects["AccessRequest"] {
 		delete(w.platform.objects["AccessRequest"], name)
 		delete(w.platform.objects["Secret"], types.NamespacedName{Namespace: name.Namespace, Name: name.Name + ".kubeconfig"})
