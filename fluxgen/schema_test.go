@@ -2,6 +2,7 @@ package fluxgen_test
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestObjectsAreWhatFluxAccepts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if found := append(ofSource, ofRelease...); len(found) > 0 {
+			if found := slices.Concat(ofSource, ofRelease); len(found) > 0 {
 				t.Error(strings.Join(found, "\n"))
 			}
 		})

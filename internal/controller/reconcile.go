@@ -109,11 +109,11 @@ func (r *Reconciler) nextLook(velero types.UID, observation status.Observation, 
 // unwatched is the reason of a wait that no event ends; empty when there is none. What belongs to somebody else is not in our cache, so nobody
 // tells when it is gone.
 func unwatched(observation status.Observation) string {
-	switch blocked, access := observation.Blocked, observation.Access; {
-	case access.Unwatched, access.Reason == v1alpha1.ReasonNameConflict:
-		return access.Reason
-	case blocked != nil && blocked.Reason == v1alpha1.ReasonNameConflict:
-		return blocked.Reason
+	switch {
+	case observation.Access.Unwatched, observation.Access.Reason == v1alpha1.ReasonNameConflict:
+		return observation.Access.Reason
+	case observation.Blocked != nil && observation.Blocked.Reason == v1alpha1.ReasonNameConflict:
+		return observation.Blocked.Reason
 	default:
 		return ""
 	}

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -125,7 +126,7 @@ func (o oracle) checkObjects(t *testing.T, source *sourcev1.OCIRepository, relea
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := append(ofSource, ofRelease...); len(found) > 0 {
+	if found := slices.Concat(ofSource, ofRelease); len(found) > 0 {
 		t.Fatal(strings.Join(found, "\n"))
 	}
 	const helmLimit = 53

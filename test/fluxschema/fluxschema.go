@@ -79,15 +79,21 @@ func violations(schema apiextensionsv1.JSONSchemaProps, value any, path string) 
 			found = append(found, violations(*schema.Items.Schema, element, fmt.Sprintf("%s[%d]", path, i))...)
 		}
 	case string:
-		if schema.Pattern != "" && !regexp.MustCompile(schema.Pattern).MatchString(value) {
-			found = append(found, fmt.Sprintf("%s: %q does not match %s", path, value, schema.Pattern))
-		}
-		if schema.MaxLength != nil && int64(len(value)) > *schema.MaxLength || schema.MinLength != nil && int64(len(value)) < *schema.MinLength {
-			found = append(found, fmt.Sprintf("%s: the length of %q is not allowed", path, value))
-		}
+		found = append(found, textViolations(schema, value, path)...)
 	}
 	if written, _ := json.Marshal(value); len(schema.Enum) > 0 && !slices.ContainsFunc(schema.Enum, func(allowed apiextensionsv1.JSON) bool { return bytes.Equal(allowed.Raw, written) }) {
 		found = append(found, fmt.Sprintf("%s: %s is not one of the allowed values", path, written))
+	}
+	return found
+}
+
+func textViolations(schema apiextensionsv1.JSONSchemaProps, value, path string) []string {
+	var found []string
+	if schema.Pattern != "" && !regexp.MustCompile(schema.Pattern).MatchString(value) {
+		found = append(found, fmt.Sprintf("%s: %q does not match %s", path, value, schema.Pattern))
+	}
+	if schema.MaxLength != nil && int64(len(value)) > *schema.MaxLength || schema.MinLength != nil && int64(len(value)) < *schema.MinLength {
+		found = append(found, fmt.Sprintf("%s: the length of %q is not allowed", path, value))
 	}
 	return found
 }
