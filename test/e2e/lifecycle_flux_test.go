@@ -197,4 +197,13 @@ func (s tenant) mutatedByTheCluster(t *testing.T) {
 	}
 	s.awaitReady(t)
 	rule.remove(t)
+	// The API server follows its rules only after a while. What Flux corrects then must not be taken for somebody else's doing.
+	eventually(t, installed, "it is as the chart has it", func(ctx context.Context) error {
+		s.poke(t)
+		if grace(ctx) == nil {
+			return errors.New("the rule is still followed")
+		}
+		return nil
+	})
+	s.awaitReady(t)
 }
