@@ -39,9 +39,6 @@ func TestMain(m *testing.M) {
 // up returns the shared landscape.
 func up(t *testing.T) *landscape.Landscape {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs the programs of the landscape, which take long to build the first time; -short was given")
-	}
 	shared.Do(func() {
 		shared.Landscape, shared.err = landscape.Up(context.Background(), landscape.Options{
 			Name: "landscape-test", Progress: func(line string) { fmt.Fprintln(os.Stderr, line) },
