@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
+	"github.com/openmcp-project/service-provider-velero/test/await"
 )
 
 const (
@@ -23,29 +23,13 @@ const (
 	reached = 20 * time.Second
 	// retried bounds what waits for Flux to try again, which it does every minute.
 	retried = 100 * time.Second
-	// look is the time between two looks.
-	look = 100 * time.Millisecond
 )
 
 // eventually waits until check passes, and fails the test with what check said last.
 func eventually(t *testing.T, limit time.Duration, what string, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	last := errors.New("never looked")
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, limit, last)
-		case <-time.After(look):
-		}
+	if err := await.Until(t.Context(), limit, check); err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }
 

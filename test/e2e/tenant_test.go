@@ -112,7 +112,7 @@ func (s tenant) controlPlane(t *testing.T) client.Client {
 	t.Helper()
 	cluster, err := world.ControlPlane(t.Context(), s.Namespace, s.Name)
 	must(t, err)
-	connected, err := connect(cluster)
+	connected, err := cluster.Client(v1alpha1.AddToScheme)
 	must(t, err)
 	return connected
 }
@@ -189,7 +189,7 @@ func (s tenant) awaitControlPlane(t *testing.T) client.Client {
 		if err := cluster.Ready(ctx); err != nil {
 			return err
 		}
-		controlPlane, err = connect(cluster)
+		controlPlane, err = cluster.Client(v1alpha1.AddToScheme)
 		return err
 	})
 	return controlPlane

@@ -83,7 +83,7 @@ func (l *life) refusedIsTold(t *testing.T, conditionType string) {
 			}
 		}
 		l.stage.play(t, l.names)
-		time.Sleep(look)
+		time.Sleep(50 * time.Millisecond)
 	}
 	if !told {
 		t.Fatal("nobody is told")

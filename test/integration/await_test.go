@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -14,40 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
+	"github.com/openmcp-project/service-provider-velero/test/await"
 )
 
 const (
 	// limit bounds what takes a few events and API calls on a busy machine, and soon what must not take longer than a person waits.
 	limit, soon = time.Minute, 10 * time.Second
-	// look is the time between two looks.
-	look = 50 * time.Millisecond
 )
-
-// poll waits until check passes, and returns what it said last.
-func poll(ctx context.Context, limit time.Duration, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	last := errors.New("never looked")
-	for {
-		err := check(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not within %s: %w", limit, last)
-		case <-time.After(look):
-		}
-	}
-}
 
 // eventually fails the test when check does not pass in time.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
-	if err := poll(t.Context(), limit, check); err != nil {
+	if err := await.Until(t.Context(), limit, check); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }

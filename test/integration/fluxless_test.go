@@ -23,6 +23,7 @@ import (
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
 	"github.com/openmcp-project/service-provider-velero/internal/app"
+	"github.com/openmcp-project/service-provider-velero/test/await"
 	"github.com/openmcp-project/service-provider-velero/test/landscape"
 	"github.com/openmcp-project/service-provider-velero/test/landscape/site"
 )
@@ -65,7 +66,7 @@ func runWithoutFlux(t *testing.T) *fluxless {
 // within plays openMCP, and Flux if it is there, until check passes.
 func (f *fluxless) within(t *testing.T, limit time.Duration, what string, flux bool, lives []*life, check func(context.Context) error) {
 	t.Helper()
-	err := poll(t.Context(), limit, func(ctx context.Context) error {
+	err := await.Until(t.Context(), limit, func(ctx context.Context) error {
 		select {
 		case err := <-f.ended:
 			f.ended <- nil

@@ -4,7 +4,6 @@ package integration
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/openmcp-project/service-provider-velero/api/crds"
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
+	"github.com/openmcp-project/service-provider-velero/test/await"
 	"github.com/openmcp-project/service-provider-velero/test/landscape"
 )
 
@@ -35,11 +35,6 @@ var (
 const startTimeout = 45 * time.Minute
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() {
-		fmt.Fprintln(os.Stderr, "skipped: these tests need a landscape, whose programs take long to build the first time, and -short was given")
-		os.Exit(0)
-	}
 	ctrl.SetLogger(logging.Discard().Logr())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	code, err := run(ctx, m)
@@ -113,7 +108,7 @@ func establish(ctx context.Context, cluster client.Client, definitions ...*apiex
 		}
 	}
 	for _, definition := range definitions {
-		if err := poll(ctx, time.Minute, func(ctx context.Context) error { return established(ctx, cluster, definition.Name) }); err != nil {
+		if err := await.Until(ctx, time.Minute, func(ctx context.Context) error { return established(ctx, cluster, definition.Name) }); err != nil {
 			return err
 		}
 	}

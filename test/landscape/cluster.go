@@ -21,13 +21,19 @@ import (
 // Cluster is one API server of the landscape, with an administrator's access to it.
 type Cluster struct{ apiserver.Server }
 
-// Client returns an administrator's client that knows the kinds of Kubernetes, openMCP and Flux.
-func (c Cluster) Client() (client.Client, error) {
+// Client returns an administrator's client that knows the kinds of Kubernetes, openMCP and Flux, and those that are added.
+func (c Cluster) Client(add ...func(*runtime.Scheme) error) (client.Client, error) {
 	config, err := c.RESTConfig()
 	if err != nil {
 		return nil, err
 	}
-	cl, err := client.New(config, client.Options{Scheme: Scheme()})
+	scheme := Scheme()
+	for _, kinds := range add {
+		if err := kinds(scheme); err != nil {
+			return nil, fmt.Errorf("add kinds for cluster %s: %w", c.Name, err)
+		}
+	}
+	cl, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", c.Name, err)
 	}

@@ -2,9 +2,10 @@ package velero
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
+
+	"github.com/openmcp-project/service-provider-velero/test/await"
 )
 
 const (
@@ -12,29 +13,13 @@ const (
 	installed = 5 * time.Minute
 	// done bounds what Velero does in seconds, on a busy machine.
 	done = 2 * time.Minute
-	// look is the time between two looks.
-	look = 200 * time.Millisecond
 )
 
 // eventually waits until check passes, and fails the test with what check said last.
 func eventually(t *testing.T, limit time.Duration, what string, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	last := errors.New("never looked")
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, limit, last)
-		case <-time.After(look):
-		}
+	if err := await.Until(t.Context(), limit, check); err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }
 

@@ -114,7 +114,7 @@ func (w tenant) controlPlane(t *testing.T) client.Client {
 	t.Helper()
 	cluster, err := world.ControlPlane(t.Context(), w.Namespace, w.Name)
 	must(t, err)
-	connected, err := connect(cluster)
+	connected, err := cluster.Client(v1alpha1.AddToScheme)
 	must(t, err)
 	return connected
 }

@@ -75,7 +75,7 @@ func bringUp(ctx context.Context, _ *envconf.Config) (context.Context, error) {
 		return ctx, err
 	}
 	for target, cluster := range map[*client.Client]landscape.Cluster{&platform: world.Platform, &onboarding: world.Onboarding, &workload: world.Workload} {
-		if *target, err = connect(cluster); err != nil {
+		if *target, err = cluster.Client(v1alpha1.AddToScheme); err != nil {
 			return ctx, err
 		}
 	}
@@ -94,23 +94,6 @@ func takeDown(ctx context.Context, _ *envconf.Config) (context.Context, error) {
 		return ctx, world.Describe(os.Stderr)
 	}
 	return ctx, world.Down(ctx)
-}
-
-// connect returns an administrator's client that also knows this provider's API.
-func connect(cluster landscape.Cluster) (client.Client, error) {
-	config, err := cluster.RESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	scheme := landscape.Scheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	connected, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connect to cluster %s: %w", cluster.Name, err)
-	}
-	return connected, nil
 }
 
 // offered is the ProviderConfig of a platform operator who mirrors all images.
