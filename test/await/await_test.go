@@ -26,7 +26,8 @@ func TestUntilSaysWhatWasSeenLast(t *testing.T) {
 func TestUntilEndsWhenTheCheckPasses(t *testing.T) {
 	looks := 0
 	err := Until(t.Context(), time.Minute, func(context.Context) error {
-		if looks++; looks < 3 {
+		looks++
+		if looks < 3 {
 			return errors.New("not yet")
 		}
 		return nil
