@@ -12,8 +12,9 @@ import (
 // ValuesKey is the key of a Secret that holds chart values.
 const ValuesKey = "values.yaml"
 
-// watchLabel has helm-controller reconcile the releases that use a Secret as soon as the Secret changes, not at their next interval.
-const watchLabel, watchEnabled = "reconcile.fluxcd.io/watch", "Enabled"
+// WatchLabel with the value WatchEnabled has helm-controller reconcile the releases that use a Secret as soon as the Secret changes, not at their
+// next interval.
+const WatchLabel, WatchEnabled = "reconcile.fluxcd.io/watch", "Enabled"
 
 // ValuesSecret holds sensitive values for a Release that names it in ValuesSecrets. The same values give the same bytes.
 func ValuesSecret(name, namespace string, labels, annotations map[string]string, values map[string]any) (*corev1.Secret, error) {
@@ -24,7 +25,7 @@ func ValuesSecret(name, namespace string, labels, annotations map[string]string,
 	}
 	watched := map[string]string{}
 	maps.Copy(watched, labels)
-	watched[watchLabel] = watchEnabled
+	watched[WatchLabel] = WatchEnabled
 	return &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: watched, Annotations: maps.Clone(annotations)},

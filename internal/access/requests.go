@@ -14,6 +14,7 @@ import (
 	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
 	"github.com/openmcp-project/openmcp-operator/lib/clusteraccess/advanced"
 
+	"github.com/openmcp-project/service-provider-velero/fluxgen"
 	"github.com/openmcp-project/service-provider-velero/internal/plan"
 )
 
@@ -104,13 +105,10 @@ func requestKey(velero types.NamespacedName, names plan.Names, id string) types.
 	}
 }
 
-// watchLabel has helm-controller reconcile the releases that use a Secret as soon as it changes.
-const watchLabel, watchEnabled = "reconcile.fluxcd.io/watch", "Enabled"
-
 // guarded adds our finalizer and labels to the Secret of a grant and says whether that changed anything.
 func guarded(secret *metav1.PartialObjectMetadata, names plan.Names) bool {
 	changed := controllerutil.AddFinalizer(secret, plan.Finalizer)
-	for key, value := range map[string]string{plan.InstanceLabel: names.Instance, watchLabel: watchEnabled} {
+	for key, value := range map[string]string{plan.InstanceLabel: names.Instance, fluxgen.WatchLabel: fluxgen.WatchEnabled} {
 		if secret.Labels[key] != value {
 			changed = true
 			metav1.SetMetaDataLabel(&secret.ObjectMeta, key, value)

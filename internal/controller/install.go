@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -175,7 +174,7 @@ func (r *Reconciler) release(ctx context.Context, wanted fluxgen.Release, hold b
 		return err
 	}
 	seen.Source = source
-	if hold || !fetched(seen.Source) && !installsFrom(seen.HelmRelease, source.Name) {
+	if hold || !status.Fetched(seen.Source) && !installsFrom(seen.HelmRelease, source.Name) {
 		return nil
 	}
 	if release, err = r.Platform.ApplyRelease(ctx, seen.HelmRelease, release); err != nil {
@@ -183,10 +182,6 @@ func (r *Reconciler) release(ctx context.Context, wanted fluxgen.Release, hold b
 	}
 	seen.HelmRelease = release
 	return nil
-}
-
-func fetched(source *sourcev1.OCIRepository) bool {
-	return source != nil && source.Status.Artifact != nil && source.Status.ObservedGeneration == source.Generation
 }
 
 func installsFrom(release *helmv2.HelmRelease, source string) bool {

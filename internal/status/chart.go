@@ -13,8 +13,8 @@ import (
 	"github.com/openmcp-project/service-provider-velero/fluxgen"
 )
 
-// fetched says whether Flux has the chart. A registry that fails afterwards takes nothing away.
-func fetched(source *sourcev1.OCIRepository) bool {
+// Fetched says whether Flux has the chart. A registry that fails afterwards takes nothing away.
+func Fetched(source *sourcev1.OCIRepository) bool {
 	return source != nil && source.Status.Artifact != nil && source.Status.ObservedGeneration == source.Generation
 }
 
@@ -26,7 +26,7 @@ func sourceVerdict(chart fluxgen.Chart, source *sourcev1.OCIRepository) verdict 
 	if failure := fetchFailure(chart, source); failure != nil {
 		return *failure
 	}
-	if fetched(source) {
+	if Fetched(source) {
 		return good(v1alpha1.ReasonReady, "")
 	}
 	return waiting(v1alpha1.ReasonFetchingChart, "waiting for "+chartName(chart)+" from the chart registry")

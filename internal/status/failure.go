@@ -49,7 +49,7 @@ func (c component) failure(ready *metav1.Condition) verdict {
 // withoutChart is the verdict when Flux cannot get at the chart. What runs needs it only to be changed: so while Flux merely fetches it
 // anew, as after a restart, nothing is said.
 func (c component) withoutChart(ready *metav1.Condition) verdict {
-	if c.Wanted != nil && !fetched(c.Source) {
+	if c.Wanted != nil && !Fetched(c.Source) {
 		if failure := fetchFailure(c.Wanted.Chart, c.Source); failure != nil {
 			return failure.and(c.untouched())
 		}

@@ -66,7 +66,7 @@ func (c component) verdict(held verdict, stored []metav1.Condition) verdict {
 
 // coming is the verdict before Flux is told to install the wanted chart.
 func (c component) coming() verdict {
-	if c.Wanted == nil || fetched(c.Source) && !suspended(c.Source) {
+	if c.Wanted == nil || Fetched(c.Source) && !suspended(c.Source) {
 		return c.installing()
 	}
 	return sourceVerdict(c.Wanted.Chart, c.Source)
