@@ -12,9 +12,12 @@ import (
 // ValuesKey is the key of a Secret that holds chart values.
 const ValuesKey = "values.yaml"
 
-// WatchLabel with the value WatchEnabled has helm-controller reconcile the releases that use a Secret as soon as the Secret changes, not at their
-// next interval.
-const WatchLabel, WatchEnabled = "reconcile.fluxcd.io/watch", "Enabled"
+// WatchLabel, with the value WatchEnabled, has helm-controller reconcile the releases that use a Secret as soon as the Secret changes, not at
+// their next interval.
+const (
+	WatchLabel   = "reconcile.fluxcd.io/watch"
+	WatchEnabled = "Enabled"
+)
 
 // ValuesSecret holds sensitive values for a Release that names it in ValuesSecrets. The same values give the same bytes.
 func ValuesSecret(name, namespace string, labels, annotations map[string]string, values map[string]any) (*corev1.Secret, error) {
