@@ -135,14 +135,22 @@ func (r *Reconciler) patch(ctx context.Context, velero, before *v1alpha1.Velero,
 	return nil
 }
 
-// writeStatus writes at most once, and only what differs. Events follow the write, so that a lost race does not report twice.
+// writeStatus writes at most once, and only what differs. The next one in a rollout has its turn when that is written, so that nobody sees two of
+// them being changed.
 func (r *Reconciler) writeStatus(ctx context.Context, velero *v1alpha1.Velero, observation status.Observation) error {
 	before := velero.DeepCopy()
 	velero.Status = status.Compute(velero, observation, metav1.Now())
-	r.waves.observe(velero, observation.Queued)
-	if !status.Changed(before.Status, velero.Status) {
-		return nil
+	if status.Changed(before.Status, velero.Status) {
+		if err := r.patchStatus(ctx, velero, before); err != nil {
+			return err
+		}
 	}
+	r.waves.observe(velero, observation.Queued)
+	return nil
+}
+
+// patchStatus reports transitions after the write, so that a lost race does not report twice.
+func (r *Reconciler) patchStatus(ctx context.Context, velero, before *v1alpha1.Velero) error {
 	err := r.Onboarding.Status().Patch(ctx, velero, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
 		return nil

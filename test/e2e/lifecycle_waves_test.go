@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openmcp-project/service-provider-velero/api/v1alpha1"
 )
@@ -26,7 +27,7 @@ func waves(t *testing.T) {
 			spec.Rollout = &v1alpha1.Rollout{MaxConcurrent: 1}
 			spec.Values = &v1alpha1.ChartValues{Server: &apiextensionsv1.JSON{Raw: []byte(`{"podAnnotations":{"wave":"first"}}`)}}
 		})
-		eventually(t, installed, "all are changed", func(ctx context.Context) error { return changedInTurn(ctx, t, tenants) })
+		eventually(t, installed, "all are changed", func(ctx context.Context) error { return changedInTurn(ctx, t) })
 		changeOffer(t, func(spec *v1alpha1.ProviderConfigSpec) { spec.Rollout, spec.Values = nil, nil })
 		for _, tenant := range tenants {
 			tenant.awaitReady(t)
@@ -37,22 +38,22 @@ func waves(t *testing.T) {
 	}
 }
 
-// changedInTurn checks that all are changed, and at every look that only one of them is being changed.
-func changedInTurn(ctx context.Context, t *testing.T, tenants []tenant) error {
+// changedInTurn checks that all are changed, and at every look, which sees all of them at the same moment, that only one is being changed.
+func changedInTurn(ctx context.Context, t *testing.T) error {
 	t.Helper()
+	var veleros v1alpha1.VeleroList
+	if err := onboarding.List(ctx, &veleros, client.InNamespace("waves")); err != nil {
+		return err
+	}
 	var moving []string
 	var waiting error
-	for _, tenant := range tenants {
-		velero, err := tenant.velero(ctx)
-		if err != nil {
-			return err
-		}
+	for _, velero := range veleros.Items {
 		if velero.Status.Phase == string(v1alpha1.Progressing) {
-			moving = append(moving, tenant.String())
+			moving = append(moving, velero.Name)
 		}
-		deployment, err := tenant.deployment(ctx)
+		deployment, err := newTenant(t, velero.Namespace, velero.Name).deployment(ctx)
 		if err == nil && deployment.Spec.Template.Annotations["wave"] != "first" {
-			err = fmt.Errorf("%s is not changed yet", tenant)
+			err = fmt.Errorf("%s is not changed yet", velero.Name)
 		}
 		waiting = errors.Join(waiting, err)
 	}
