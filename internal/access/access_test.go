@@ -44,6 +44,9 @@ func TestJudge(t *testing.T) {
 		"DeniedBeforeAnyLook": {change: func(r *clustersv1alpha1.AccessRequest) {
 			r.Status.Phase, r.Status.SecretRef = clustersv1alpha1.REQUEST_DENIED, nil
 		}, fails: true},
+		"DeniedInAnOlderGeneration": {change: func(r *clustersv1alpha1.AccessRequest) {
+			r.Status.Phase, r.Status.ObservedGeneration = clustersv1alpha1.REQUEST_DENIED, 1
+		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
