@@ -40,6 +40,7 @@ func (s tenant) unschedulable(t *testing.T, timeout string) admissionRule {
 	t.Helper()
 	server := only(s.names.TenantNamespace, helmv2.GroupVersion.Group, helmv2.GroupVersion.Version, "helmreleases", admissionregistrationv1.Update)
 	admissionRule{platform, setField("timeout-"+s.names.Instance, server, "/spec/timeout", fmt.Sprintf("%q", timeout))}.create(t)
+	s.awaitTimeout(t, timeout)
 	pods := only(s.names.WorkloadNamespace, "", "v1", "pods", admissionregistrationv1.Create)
 	rule := admissionRule{workload, setField("nowhere-"+s.names.Instance, pods, "/spec/nodeSelector", `{"test.example/none": "such"}`)}.create(t)
 	s.awaitPinned(t, true)
@@ -51,6 +52,23 @@ func (s tenant) schedulable(t *testing.T, rule admissionRule) {
 	t.Helper()
 	rule.remove(t)
 	s.awaitPinned(t, false)
+}
+
+// awaitTimeout asks the API server what it makes of the server's HelmRelease: it follows its rules only after a while, and an upgrade that begins
+// before has Flux wait for minutes.
+func (s tenant) awaitTimeout(t *testing.T, want string) {
+	t.Helper()
+	eventually(t, installed, "Flux does not wait longer than "+want, func(ctx context.Context) error {
+		release, err := s.helmRelease(ctx, plan.ServerRelease)
+		if err != nil {
+			return err
+		}
+		err = platform.Update(ctx, release, client.DryRunAll)
+		if err == nil && (release.Spec.Timeout == nil || release.Spec.Timeout.Duration.String() != want) {
+			err = fmt.Errorf("it waits for %v", release.Spec.Timeout)
+		}
+		return err
+	})
 }
 
 // awaitPinned asks the API server what it makes of a pod: it follows its rules only after a while.

@@ -72,6 +72,7 @@ func (s tenant) velero(ctx context.Context) (*v1alpha1.Velero, error) {
 
 func (s tenant) awaitReady(t *testing.T) {
 	t.Helper()
+	defer s.describeFailed(t)
 	eventually(t, installed, s.String()+" becomes Ready", func(ctx context.Context) error {
 		velero, err := s.velero(ctx)
 		if err != nil {
