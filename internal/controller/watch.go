@@ -3,12 +3,14 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +50,7 @@ func (r *Reconciler) Setup(ctx context.Context, mgr ctrl.Manager, caches Caches)
 	tenant, all := r.enqueueTenant, r.enqueueAll
 	watcher, err := ctrl.NewControllerManagedBy(mgr).
 		Named("velero").
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
 		WatchesRawSource(source.Kind(caches.Onboarding, &v1alpha1.Velero{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Velero]{}, intended[*v1alpha1.Velero]())).
 		WatchesRawSource(source.Channel(r.waves.wake, &handler.TypedEnqueueRequestForObject[*v1alpha1.Velero]{})).
 		WatchesRawSource(source.Kind(caches.Platform, &v1alpha1.ProviderConfig{}, handler.TypedEnqueueRequestsFromMapFunc(mapped[*v1alpha1.ProviderConfig](all)), intended[*v1alpha1.ProviderConfig]())).
@@ -61,6 +63,12 @@ func (r *Reconciler) Setup(ctx context.Context, mgr ctrl.Manager, caches Caches)
 		return err
 	}
 	return r.followFlux(mgr, watcher, caches.Platform)
+}
+
+// retries is how long to wait before what failed is tried again: a moment, then ever longer. By default it would be 16 minutes in the end, in which
+// nobody would see that the cause is gone.
+func retries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
 }
 
 // followFlux watches Flux's objects: from the start with all the rest when it can, else as soon as their kinds are served.
@@ -82,6 +90,9 @@ func (r *Reconciler) followFlux(mgr ctrl.Manager, watcher controller.Controller,
 	flux.sources = append(flux.sources, source.Func(r.everybody))
 	return mgr.Add(flux)
 }
+
+// firstRetry and lastRetry bound the waits between attempts.
+const firstRetry, lastRetry = 10 * time.Millisecond, time.Minute
 
 // tenantNamespace is the index function of tenantIndex.
 func tenantNamespace(velero client.Object) []string {
