@@ -12,7 +12,7 @@ import (
 	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
 )
 
-// grants is a fake of the platform's scheduler and of its ClusterProvider: it grants every request, with a kubeconfig for theControlPlane.
+// grants is a fake of the platform's scheduler and of its ClusterProvider: it grants every request, with a kubeconfig for theRemote.
 type grants struct {
 	platform *apiServer
 	token    string
@@ -74,5 +74,5 @@ current-context: c
 clusters: [{name: c, cluster: {server: "%[3]s", certificate-authority-data: %[4]s}}]
 contexts: [{name: c, context: {cluster: c, user: %[1]s}}]
 users: [{name: %[1]s, user: {token: %[2]s}}]
-`, user, g.token, theControlPlane().URL, authority())
+`, user, g.token, server().URL, authority())
 }
