@@ -90,14 +90,14 @@ func current(pods []corev1.Pod) *corev1.Pod {
 }
 
 func diagnosePod(pod *corev1.Pod, images map[string]string) *Diagnosis {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
-			return diagnosis(v1alpha1.ReasonUnschedulable, "no node of the cluster has room for its pod and may take it")
-		}
-	}
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if found := diagnoseContainer(container, subjectOf(pod, container.Name, images)); found != nil {
 			return found
+		}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
+			return diagnosis(v1alpha1.ReasonUnschedulable, "no node of the cluster has room for its pod and may take it")
 		}
 	}
 	return nil
