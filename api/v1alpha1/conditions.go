@@ -20,6 +20,8 @@ const (
 	ReasonReady = "Ready"
 	// ReasonValid: the configuration can be used.
 	ReasonValid = "Valid"
+	// ReasonValidWithWarnings: the configuration can be used, and something about it is known to go wrong.
+	ReasonValidWithWarnings = "ValidWithWarnings"
 	// ReasonGranted: all access is granted.
 	ReasonGranted = "Granted"
 	// ReasonInstalled: Flux runs the wanted release.
@@ -73,6 +75,8 @@ const (
 	ReasonWaitingForCRDs = "WaitingForCRDs"
 	// ReasonInstalling: Flux is installing or upgrading.
 	ReasonInstalling = "Installing"
+	// ReasonWaitingForBackup: a change of the server waits until the backups and restores that run are done.
+	ReasonWaitingForBackup = "WaitingForBackup"
 	// ReasonFetchingChart: Flux has not fetched the chart yet.
 	ReasonFetchingChart = "FetchingChart"
 	// ReasonChartNotFound: the chart registry has no such chart version or digest.
@@ -87,6 +91,16 @@ const (
 	ReasonInstallFailed = "InstallFailed"
 	// ReasonUpgradeFailed: Flux could not upgrade the release; it keeps trying.
 	ReasonUpgradeFailed = "UpgradeFailed"
+	// ReasonImagePullFailed: the cluster cannot pull an image of the server or of a plugin.
+	ReasonImagePullFailed = "ImagePullFailed"
+	// ReasonContainerFailed: the cluster cannot start the server or a plugin.
+	ReasonContainerFailed = "ContainerFailed"
+	// ReasonCrashLoop: the server or a plugin is started again and again, and ends each time.
+	ReasonCrashLoop = "CrashLoop"
+	// ReasonUnschedulable: no node takes the server's pod.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonPodRejected: the cluster does not accept the server's pod.
+	ReasonPodRejected = "PodRejected"
 	// ReasonStalled: Flux gave up.
 	ReasonStalled = "Stalled"
 	// ReasonSuspended: a platform operator suspended the release or the source of its chart.

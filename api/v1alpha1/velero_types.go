@@ -93,9 +93,24 @@ type ManagedResource struct {
 	Location ResourceLocation `json:"location"`
 }
 
+// PendingChange is a change of the server that waits until the backups and restores that run are done, which a restart would end.
+type PendingChange struct {
+	// since when the change waits. It does so for an hour at most.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// unseenSince is since when it cannot be seen whether any runs. The change waits for five minutes more at most.
+	// +optional
+	UnseenSince *metav1.Time `json:"unseenSince,omitempty"`
+}
+
 // VeleroStatus is what became of the request.
 type VeleroStatus struct {
 	commonapi.Status `json:",inline"`
+
+	// pendingChange is there while a change of the server waits.
+	// +optional
+	PendingChange *PendingChange `json:"pendingChange,omitempty"`
 
 	// resources are the objects that this Velero consists of.
 	// +optional

@@ -93,7 +93,7 @@ func TenantPermissions() access.Permissions {
 	}
 }
 
-// controlPlane is what Flux does with chart velero-control-plane, and what a deletion looks at. The namespaced parts are granted for all
+// controlPlane is what Flux does with chart velero-control-plane, and what a deletion and a change of the server look at. The namespaced parts are granted for all
 // namespaces, since a Role goes with its namespace: when a tenant deletes namespace velero, Flux must be able to bring it back.
 func controlPlane() []clustersv1alpha1.PermissionsRequest {
 	return []clustersv1alpha1.PermissionsRequest{{Rules: append(definitions(veleroCRDs, "get", "update", "patch", "delete"),
@@ -113,7 +113,7 @@ func workload(namespace string) []clustersv1alpha1.PermissionsRequest {
 			rule(list("apps"), list("deployments"), both(read, write)...),
 			rule(list("networking.k8s.io"), list("networkpolicies"), both(read, write)...),
 			rule(list("monitoring.coreos.com"), list("servicemonitors", "prometheusrules"), both(read, write)...),
-			// To tell whether the Deployment became ready.
+			// To tell whether the Deployment became ready, and why not.
 			rule(list(""), list("pods", "events"), read...),
 			rule(list("apps"), list("replicasets"), read...),
 		}},

@@ -73,6 +73,11 @@ func (p *Platform) ApplyRelease(ctx context.Context, current, wanted *helmv2.Hel
 // Differs says whether ApplyRelease would change an existing HelmRelease.
 func Differs(current, wanted *helmv2.HelmRelease) bool { return corrected(current, wanted) != nil }
 
+// Restarts says whether a change of a HelmRelease may restart what it installed: one of the chart or of the values.
+func Restarts(current, wanted *helmv2.HelmRelease) bool {
+	return !equality.Semantic.DeepEqual(current.Spec.ChartRef, wanted.Spec.ChartRef) || !sameJSON(current.Spec.Values, wanted.Spec.Values)
+}
+
 // corrected is a HelmRelease with what is wanted; nil when nothing differs, or when it is being deleted. spec.suspend is left as it is:
 // suspending is how an SRE holds a release while working on it.
 func corrected(current, wanted *helmv2.HelmRelease) *helmv2.HelmRelease {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,12 +26,14 @@ const remoteTimeout = 15 * time.Second
 
 var remoteScheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
+	utilruntime.Must(appsv1.AddToScheme(scheme))
 	utilruntime.Must(corev1.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	return scheme
 }()
 
-// Remote connects to another cluster with the credentials of a grant. It is only used while a Velero is deleted.
+// Remote connects to another cluster with the credentials of a grant. It is only used while a
+// Velero is deleted, while a change of its server is about to be made, and while its server does not become ready.
 func (p *Platform) Remote(ctx context.Context, names plan.Names, grant plan.Grant) (client.Client, error) {
 	var secret corev1.Secret
 	if err := p.reader.Get(ctx, key(names, grant.Secret), &secret); err != nil {
@@ -63,6 +66,12 @@ func (e *RemoteError) Error() string { return "another cluster: " + e.cause.Erro
 
 // Unwrap has errors.As find the cause.
 func (e *RemoteError) Unwrap() error { return e.cause }
+
+// Unseen says whether an error only means that another cluster could not be looked at.
+func Unseen(err error) bool {
+	var remote *RemoteError
+	return errors.As(err, &remote) || errors.Is(err, ErrCredentials)
+}
 
 func remoteError(err error) error {
 	if err == nil {

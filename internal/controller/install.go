@@ -37,6 +37,9 @@ func (r *Reconciler) install(ctx context.Context, velero *v1alpha1.Velero) (stat
 		ControlPlane: status.Release{HelmRelease: observed.Releases[plan.ControlPlaneRelease]},
 		Server:       status.Release{HelmRelease: observed.Releases[plan.ServerRelease]},
 	}
+	if blocked == nil {
+		observation.Warnings = resolved.Warnings()
+	}
 	outcome, err := r.access(ctx, velero, blocked)
 	if err != nil {
 		return observation, err
@@ -104,9 +107,16 @@ func (r *Reconciler) apply(ctx context.Context, velero *v1alpha1.Velero, resolve
 	for i, seen := range []*status.Release{&observation.ControlPlane, &observation.Server} {
 		// The server needs the CRDs to start; once it is installed, each release goes its own way.
 		hold := i > 0 && seen.HelmRelease == nil && !status.Installed(observation.ControlPlane)
-		if err := r.release(ctx, releases[i], hold, observed, seen); err != nil {
+		var server *gate
+		if i > 0 {
+			server = &gate{r, velero, resolved, grants.ControlPlane}
+		}
+		if observation.Hold, err = r.release(ctx, releases[i], hold, server, observed, seen); err != nil {
 			return err
 		}
+	}
+	if err := r.diagnose(ctx, velero, resolved, grants.Workload, observation); err != nil {
+		return err
 	}
 	return r.prune(ctx, secrets, observed, observation)
 }
@@ -163,25 +173,30 @@ func (r *Reconciler) generate(ctx context.Context, names plan.Names, wanted plan
 }
 
 // release applies one release. A HelmRelease is switched to another chart only when Flux has fetched it: so a chart that does not exist
-// never touches what runs.
-func (r *Reconciler) release(ctx context.Context, wanted fluxgen.Release, hold bool, observed cluster.Observation, seen *status.Release) error {
+// never touches what runs. Where there is a gate, it may have to wait there.
+func (r *Reconciler) release(ctx context.Context, wanted fluxgen.Release, hold bool, gate *gate, observed cluster.Observation, seen *status.Release) (*status.Hold, error) {
 	source, release, err := fluxgen.Render(wanted)
 	if err != nil {
-		return fmt.Errorf("generate release %q: %w", wanted.Name, err)
+		return nil, fmt.Errorf("generate release %q: %w", wanted.Name, err)
 	}
 	seen.Wanted = &wanted
 	if source, err = r.Platform.ApplySource(ctx, observed.Sources[source.Name], source); err != nil {
-		return err
+		return nil, err
 	}
 	seen.Source = source
 	if hold || !status.Fetched(seen.Source) && !installsFrom(seen.HelmRelease, source.Name) {
-		return nil
+		return nil, nil
+	}
+	if gate != nil {
+		if wait, err := gate.holds(ctx, seen.HelmRelease, release); wait != nil || err != nil {
+			return wait, err
+		}
 	}
 	if release, err = r.Platform.ApplyRelease(ctx, seen.HelmRelease, release); err != nil {
-		return err
+		return nil, err
 	}
 	seen.HelmRelease = release
-	return nil
+	return nil, nil
 }
 
 func installsFrom(release *helmv2.HelmRelease, source string) bool {

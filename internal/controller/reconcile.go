@@ -49,6 +49,7 @@ type Reconciler struct {
 	waves    waves
 	patience patience
 	failures failures
+	looks    looks
 }
 
 // Reconcile brings one Velero one step further. Of the three outcomes, blocked and waiting end in the status, and the watches bring us back;
@@ -100,6 +101,12 @@ func (r *Reconciler) nextLook(velero types.UID, observation status.Observation, 
 		return ctrl.Result{RequeueAfter: r.patience.next(velero, reason, false, now)}
 	}
 	r.patience.over(velero)
+	if observation.Hold != nil {
+		return ctrl.Result{RequeueAfter: observation.Hold.Again(now)}
+	}
+	if after := r.looks.again(velero, now); after > 0 {
+		return ctrl.Result{RequeueAfter: after}
+	}
 	if observation.Queued {
 		return ctrl.Result{RequeueAfter: wait.Jitter(turn, resyncJitter)}
 	}

@@ -87,8 +87,7 @@ func (r *Reconciler) remove(ctx context.Context, velero *v1alpha1.Velero) (ctrl.
 // waitable says whether an error is about another cluster, or the access to it, so that it belongs into the status and looking again later may
 // help.
 func waitable(err error) bool {
-	var remote *cluster.RemoteError
-	return errors.As(err, &remote) || errors.Is(err, cluster.ErrCredentials) || errors.Is(err, access.ErrDenied)
+	return cluster.Unseen(err) || errors.Is(err, access.ErrDenied)
 }
 
 // report writes at which step the deletion is.

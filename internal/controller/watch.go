@@ -31,7 +31,8 @@ import (
 // so an event there can only be traced back through an index, and nothing that somebody may edit can lead it astray.
 const tenantIndex = "tenantNamespace"
 
-// workers is how many Veleros are reconciled at the same time. A reconcile never waits for another cluster, except in a deletion.
+// workers is how many Veleros are reconciled at the same time. A reconcile waits for another cluster only in a
+// deletion, before a change of a server, and to see why one does not become ready.
 const workers = 8
 
 // Caches are the informer caches that the controllers watch through.

@@ -147,7 +147,8 @@ func (r *Reconciler) itsTurn(velero *v1alpha1.Velero, resolved *plan.Plan, relea
 	if err != nil {
 		return false, err
 	}
-	edited := velero.Generation != velero.Status.ObservedGeneration
+	// A change that waits for backups has had its turn, which may be over by now.
+	edited := velero.Generation != velero.Status.ObservedGeneration || velero.Status.PendingChange != nil
 	if !differs || edited || !hasChoice(resolved, observed) {
 		r.waves.pass(key)
 		return true, nil

@@ -1,6 +1,8 @@
 package status
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,6 +23,7 @@ import (
 func Compute(velero *v1alpha1.Velero, observed Observation, now metav1.Time) v1alpha1.VeleroStatus {
 	status := *velero.Status.DeepCopy()
 	status.ObservedGeneration = velero.Generation
+	status.PendingChange = pendingChange(status.PendingChange, observed)
 	if observed.Removal != nil || !velero.DeletionTimestamp.IsZero() {
 		removal := removalOf(observed.Removal)
 		status.Phase = string(v1alpha1.Terminating)
@@ -60,7 +63,7 @@ func judge(observed Observation, stored []metav1.Condition) verdicts {
 		{v1alpha1.ConditionConfigurationValid, configuration},
 		{v1alpha1.ConditionAccessGranted, access},
 		{v1alpha1.ConditionControlPlaneInstalled, crds},
-		{v1alpha1.ConditionServerInstalled, server(observed.Server).verdict(held, stored)},
+		{v1alpha1.ConditionServerInstalled, serverVerdict(observed, held, stored)},
 	}
 }
 
@@ -72,6 +75,8 @@ func configurationVerdict(observed Observation) verdict {
 		return obstacle.verdict()
 	case observed.Blocked != nil:
 		return stuck(observed.Blocked.Reason, observed.Blocked.Message)
+	case len(observed.Warnings) > 0:
+		return good(v1alpha1.ReasonValidWithWarnings, "the configuration can be used, but "+strings.Join(observed.Warnings, "; "))
 	default:
 		return good(v1alpha1.ReasonValid, "the configuration can be used")
 	}

@@ -19,6 +19,8 @@ type verdict struct {
 	reason, message string
 	// person: nothing will change before a person acts.
 	person bool
+	// unready: what was installed did not become ready.
+	unready bool
 }
 
 func good(reason, message string) verdict {

@@ -24,7 +24,7 @@ var quiet = []string{
 }
 
 // expected are the reasons for which something goes on that is in order.
-var expected = append([]string{v1alpha1.ReasonInstalling, v1alpha1.ReasonControlPlaneDeleting}, removalSteps...)
+var expected = append([]string{v1alpha1.ReasonInstalling, v1alpha1.ReasonWaitingForBackup, v1alpha1.ReasonControlPlaneDeleting}, removalSteps...)
 
 // Transitions are the events that follow from a change of conditions: one for each whose status or reason changed. A Warning tells of what
 // failed; waiting is silent, unless something that was there is missing again.
@@ -47,6 +47,7 @@ func transition(before *metav1.Condition, after metav1.Condition) (Event, bool) 
 	event := Event{Type: corev1.EventTypeWarning, Reason: after.Reason, Message: after.Message}
 	lost := before != nil && before.Status == metav1.ConditionTrue
 	switch {
+	case after.Reason == v1alpha1.ReasonValidWithWarnings:
 	case after.Status == metav1.ConditionTrue, slices.Contains(expected, after.Reason):
 		event.Type = corev1.EventTypeNormal
 	case slices.Contains(quiet, after.Reason):

@@ -116,7 +116,7 @@ func (c component) broken(cause cause) verdict {
 	if c.deployed() != nil {
 		broken = waiting(v1alpha1.ReasonUpgradeFailed, c.subject+" could not be updated")
 	}
-	broken.person = cause.person
+	broken.person, broken.unready = cause.person, cause.unready
 	return broken.and(": " + cause.text + "; it is tried again")
 }
 
@@ -157,6 +157,8 @@ type cause struct {
 	person bool
 	// unreachable: Flux could not look at the cluster.
 	unreachable bool
+	// unready: everything is there, and does not become ready.
+	unready bool
 }
 
 // causes are recognised by what Helm, Kubernetes and Flux write; the first that matches counts. Nothing of their text is passed on: it has
@@ -174,8 +176,8 @@ var causes = []struct {
 	{regexp.MustCompile(`because it is being terminated`), cause{text: "its namespace is being removed"}},
 	{regexp.MustCompile(`[Ff]orbidden`), cause{text: "the cluster does not permit to create or change an object of it", person: true}},
 	{regexp.MustCompile(`[Cc]luster unreachable|connection refused|no such host|i/o timeout|TLS handshake|x509:|no route to host|connection reset|Unauthorized`), cause{text: "the cluster cannot be reached", unreachable: true}},
-	{regexp.MustCompile(`failed early due to stalled resources`), cause{text: "an object of it failed"}},
-	{regexp.MustCompile(`timeout waiting for|timed out waiting|context deadline exceeded|client rate limiter`), cause{text: "it did not become ready in time"}},
+	{regexp.MustCompile(`failed early due to stalled resources`), cause{text: "an object of it failed", unready: true}},
+	{regexp.MustCompile(`timeout waiting for|timed out waiting|context deadline exceeded|client rate limiter`), cause{text: "it did not become ready in time", unready: true}},
 	{regexp.MustCompile(`no matches for kind`), cause{text: "the cluster does not know the kind of one of its objects", person: true}},
 	{regexp.MustCompile(`namespaces? "[^"]*" not found`), cause{text: "its namespace is missing"}},
 	{regexp.MustCompile(`execution error at|error calling|parse error|function "[^"]*" not defined`), cause{text: "its chart cannot be rendered with the configured values", person: true}},

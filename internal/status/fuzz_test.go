@@ -82,6 +82,14 @@ func (d *dice) scrambleRest(observed *Observation) {
 	case 3:
 		observed.Access = Access{Reason: v1alpha1.ReasonWaitingForControlPlane, Message: "waiting for the platform"}
 	}
+	switch d.roll(4) {
+	case 1:
+		observed.Hold = Gate(nil, []string{"backup daily-1"}, false, later.Time)
+	case 2:
+		observed.Hold = Gate(nil, nil, true, later.Time)
+	case 3:
+		observed.Diagnosis = unpulled()
+	}
 }
 
 // FuzzCompute: whatever Flux reports, the status is within the API's limits, quotes nothing of Flux's texts, and stays as it is.

@@ -15,6 +15,8 @@ import (
 type Observation struct {
 	// Blocked is nil when the configuration can be used.
 	Blocked *plan.Blocked
+	// Warnings are what is known to go wrong with a configuration that can be used.
+	Warnings []string
 	// Queued: a change of the platform operator's has to wait while it reaches others.
 	Queued bool
 	// Obstacle is nil while the operator can do its work on the platform cluster.
@@ -23,6 +25,10 @@ type Observation struct {
 	Access Access
 	// ControlPlane and Server are the two releases as they are wanted and as they are seen.
 	ControlPlane, Server Release
+	// Hold is nil unless a change of the server waits.
+	Hold *Hold
+	// Diagnosis is nil unless it is known why the server does not become ready.
+	Diagnosis *Diagnosis
 	// Removal is nil unless the Velero is being deleted.
 	Removal *Removal
 }

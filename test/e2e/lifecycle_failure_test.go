@@ -317,13 +317,17 @@ func timeout(t *testing.T) {
 	tenant := newTenant(t, "failures", "slow")
 	server := only(tenant.names.TenantNamespace, helmv2.GroupVersion.Group, helmv2.GroupVersion.Version, "helmreleases", admissionregistrationv1.Create, admissionregistrationv1.Update)
 	pods := only(tenant.names.WorkloadNamespace, "", "v1", "pods", admissionregistrationv1.Create)
-	t.Run("failure: the server does not become ready in time | InstallFailed, Ready once it does", func(t *testing.T) {
+	t.Run("failure: no node takes the server's pod | Unschedulable, and its cause for as long as Flux tries again", func(t *testing.T) {
 		admissionRule{platform, setField("hurry", server, "/spec/timeout", `"10s"`)}.create(t)
 		admissionRule{workload, setField("pin", pods, "/spec/nodeSelector", fmt.Sprintf(`{%q: "here"}`, nodeLabel))}.create(t)
 		tenant.orderControlPlane(t)
-		tenant.orderVelero(t, oldVersion)
-		tenant.awaitCondition(t, v1alpha1.ConditionServerInstalled, metav1.ConditionFalse, v1alpha1.ReasonInstallFailed, "did not become ready in time", "it is tried again")
+		tenant.orderVelero(t, oldVersion, aws)
+		tenant.awaitCondition(t, v1alpha1.ConditionServerInstalled, metav1.ConditionFalse, v1alpha1.ReasonUnschedulable, "no node of the cluster has room", "it is tried again")
 		tenant.awaitPhase(t, v1alpha1.Progressing)
+	})
+	t.Run("failure: an image cannot be pulled | ImagePullFailed with the plugin's name, Ready once it can", func(t *testing.T) {
+		tenant.failPull(t, "plugin-aws")
+		tenant.awaitCondition(t, v1alpha1.ConditionServerInstalled, metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed, "the image of plugin aws cannot be pulled", "it is tried again")
 		labelNode(t, `"here"`)
 		defer labelNode(t, "null")
 		tenant.awaitReady(t)

@@ -30,6 +30,7 @@ func upgrades(t *testing.T) {
 	tenant := newTenant(t, "upgrade", "changing")
 	tenant.order(t, aws)
 	changesOfVersion(t, tenant)
+	changeDuringBackup(t, tenant)
 	changesOfChart(t, tenant)
 	tenant.leave(t)
 }

@@ -12,7 +12,7 @@ import (
 	commonapi "github.com/openmcp-project/openmcp-operator/api/common"
 )
 
-// grants is a fake of the platform's scheduler and of its ClusterProvider: it grants every request, with a kubeconfig that leads nowhere.
+// grants is a fake of the platform's scheduler and of its ClusterProvider: it grants every request, with a kubeconfig for theRemote.
 type grants struct {
 	platform *apiServer
 	token    string
@@ -71,8 +71,8 @@ func (g grants) kubeconfig(user string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: c
-clusters: [{name: c, cluster: {server: "https://cluster.example:6443"}}]
+clusters: [{name: c, cluster: {server: "%[3]s", certificate-authority-data: %[4]s}}]
 contexts: [{name: c, context: {cluster: c, user: %[1]s}}]
 users: [{name: %[1]s, user: {token: %[2]s}}]
-`, user, g.token)
+`, user, g.token, server().URL, authority())
 }

@@ -31,7 +31,7 @@ func (w *world) lose(t *testing.T, uninstalled bool, names ...string) {
 	}
 }
 
-// TestReleasesThatOthersDeleteAreNoRemoval: users' objects are looked for all the same. The control plane of these tests does not answer.
+// TestReleasesThatOthersDeleteAreNoRemoval: users' objects are looked for all the same. The control plane does not answer.
 func TestReleasesThatOthersDeleteAreNoRemoval(t *testing.T) {
 	for name, lose := range map[string]func(*testing.T, *world){
 		"the server":                            func(t *testing.T, w *world) { w.lose(t, false, plan.ServerRelease) },

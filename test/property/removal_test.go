@@ -17,6 +17,7 @@ import (
 func deleted(t *testing.T) *world {
 	t.Helper()
 	w := installed(t)
+	goAway(t)
 	for _, name := range []string{velero.Name, requestOf(access.Workload, w.names[0]).Name} {
 		cluster := &clustersv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.names[0].TenantNamespace, Name: name}}
 		if err := w.platform.Create(t.Context(), cluster); err != nil {
@@ -81,7 +82,7 @@ func TestDenialHoldsADeletion(t *testing.T) {
 	if err := (grants{w.platform, w.input.Token}).step(t.Context(), w.names[0].TenantNamespace); err != nil {
 		t.Fatal(err)
 	}
-	// Its kubeconfig leads nowhere.
+	// It does not answer.
 	reconcile(v1alpha1.ReasonTargetUnreachable, "cannot be reached")
 }
 
