@@ -104,21 +104,24 @@ func (r *Reconciler) apply(ctx context.Context, velero *v1alpha1.Velero, resolve
 	if observation.Blocked, err = r.generateAll(ctx, resolved, secrets, observed); observation.Blocked != nil || err != nil {
 		return err
 	}
-	for i, seen := range []*status.Release{&observation.ControlPlane, &observation.Server} {
-		// The server needs the CRDs to start; once it is installed, each release goes its own way.
-		hold := i > 0 && seen.HelmRelease == nil && !status.Installed(observation.ControlPlane)
-		var server *gate
-		if i > 0 {
-			server = &gate{r, velero, resolved, grants.ControlPlane}
-		}
-		if observation.Hold, err = r.release(ctx, releases[i], hold, server, observed, seen); err != nil {
-			return err
-		}
+	server := &gate{r, velero, resolved, grants.ControlPlane}
+	if observation.Hold, err = r.releases(ctx, releases, server, observed, observation); err != nil {
+		return err
 	}
 	if err := r.diagnose(ctx, velero, resolved, grants.Workload, observation); err != nil {
 		return err
 	}
 	return r.prune(ctx, secrets, observed, observation)
+}
+
+// releases applies those of the control plane and of the server, which may have to wait at its gate.
+func (r *Reconciler) releases(ctx context.Context, wanted []fluxgen.Release, server *gate, observed cluster.Observation, observation *status.Observation) (*status.Hold, error) {
+	if _, err := r.release(ctx, wanted[0], false, nil, observed, &observation.ControlPlane); err != nil {
+		return nil, err
+	}
+	// The server needs the CRDs to start; once it is installed, each release goes its own way.
+	hold := observation.Server.HelmRelease == nil && !status.Installed(observation.ControlPlane)
+	return r.release(ctx, wanted[1], hold, server, observed, &observation.Server)
 }
 
 // renewIdentity keeps a server's own credentials up to date while nothing else about it may change: its configuration cannot be used or has

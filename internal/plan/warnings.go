@@ -55,16 +55,23 @@ func (p *Plan) warning(plugin Plugin) string {
 			return flaw.warning
 		}
 	}
+	return p.mismatch(image, plugin.Version)
+}
+
+// mismatch is what is wrong with a plugin's version beside that of the server.
+func (p *Plan) mismatch(image, version string) string {
 	server, known := minorOf(p.Version)
-	minor, numbered := minorOf(plugin.Version)
-	switch {
-	case known && image == csiImage && server >= csiMerged:
-		return fmt.Sprintf("is a part of Velero since v1.%d, which ends when it is installed too; leave it out", csiMerged)
-	case known && numbered && numberedAlongside[image] && server > minorsBehind && minor+minorsBehind != server:
-		return fmt.Sprintf("is made for Velero v1.%d, not for %s; choose v1.%d.x of it if that is offered", minor+minorsBehind, p.Version, server-minorsBehind)
-	default:
+	if !known {
 		return ""
 	}
+	if image == csiImage && server >= csiMerged {
+		return fmt.Sprintf("is a part of Velero since v1.%d, which ends when it is installed too; leave it out", csiMerged)
+	}
+	minor, numbered := minorOf(version)
+	if !numbered || !numberedAlongside[image] || server <= minorsBehind || minor+minorsBehind == server {
+		return ""
+	}
+	return fmt.Sprintf("is made for Velero v1.%d, not for %s; choose v1.%d.x of it if that is offered", minor+minorsBehind, p.Version, server-minorsBehind)
 }
 
 // lastPart is the name of an image without its registry, path and version.

@@ -113,27 +113,36 @@ var (
 const crashes = 2
 
 func diagnoseContainer(container corev1.ContainerStatus, subject string) *Diagnosis {
-	if container.Ready || container.State.Terminated != nil && container.State.Terminated.ExitCode == 0 {
+	if done(container) {
 		return nil
 	}
 	var reason string
 	if container.State.Waiting != nil {
 		reason = container.State.Waiting.Reason
 	}
-	last := container.LastTerminationState.Terminated
+	var last corev1.ContainerStateTerminated
+	if container.LastTerminationState.Terminated != nil {
+		last = *container.LastTerminationState.Terminated
+	}
 	switch {
 	case pullReasons.MatchString(reason):
 		return diagnosis(v1alpha1.ReasonImagePullFailed, "the image of "+subject+" cannot be pulled")
-	case startReasons.MatchString(reason) || last != nil && startReasons.MatchString(last.Reason):
+	case startReasons.MatchString(reason) || startReasons.MatchString(last.Reason):
 		return diagnosis(v1alpha1.ReasonContainerFailed, subject+" cannot be started")
 	// Whether it waits or runs at the moment does not matter, and would flap.
 	case container.RestartCount < crashes:
 		return nil
-	case last != nil && last.Reason == "OOMKilled":
+	case last.Reason == "OOMKilled":
 		return diagnosis(v1alpha1.ReasonCrashLoop, subject+" runs out of memory again and again")
 	default:
 		return diagnosis(v1alpha1.ReasonCrashLoop, subject+" ends again and again")
 	}
+}
+
+// done says whether a container does what it should: it runs and is ready, or it was to end and has.
+func done(container corev1.ContainerStatus) bool {
+	ended := container.State.Terminated
+	return container.Ready || ended != nil && ended.ExitCode == 0
 }
 
 // subjectOf are the user's words for a container of chart velero-server.

@@ -97,7 +97,7 @@ func pendingChange(stored *v1alpha1.PendingChange, observed Observation) *v1alph
 	case observed.Removal != nil:
 		return nil
 	case observed.Hold != nil:
-		return observed.Hold.PendingChange.DeepCopy()
+		return observed.Hold.DeepCopy()
 	case observed.Server.Wanted == nil, observed.Obstacle != nil:
 		return stored
 	default:
