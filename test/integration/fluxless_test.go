@@ -136,9 +136,20 @@ func (f *fluxless) removeFlux(t *testing.T, life *life) {
 			if definition.Spec.Names.Kind == "HelmRelease" || definition.Spec.Names.Kind == "OCIRepository" {
 				f.letGo(ctx, life, definition)
 			}
-			return isGone(ctx, f, definition)
+			err := isGone(ctx, f, definition)
+			if err != nil {
+				f.lookAgain(ctx, definition)
+			}
+			return err
 		})
 	}
+}
+
+// lookAgain has the API server try again at once to finish the removal of a CRD. When that fails at first, as it does while the kind is not served
+// yet, its own attempts become so rare that one of them alone may take minutes.
+func (f *fluxless) lookAgain(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) {
+	touch := fmt.Sprintf(`{"metadata":{"annotations":{"test.example/looked":%q}}}`, time.Now())
+	_ = f.Patch(ctx, definition.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(touch)))
 }
 
 // letGo takes the finalizers off the objects of a kind that goes.
